@@ -1,0 +1,401 @@
+"""The exact schema of every table: column, type, unit and meaning, in storage order.
+
+A frame that does not match is refused (`warehouse.store`), because delta-rs would cast it without a word. Types are kept to
+what every Delta reader can read: String, Int64, Float64, Boolean, Datetime(us, UTC), List, Struct.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+TEXT = pl.String()
+INT = pl.Int64()
+REAL = pl.Float64()
+FLAG = pl.Boolean()
+TIME = pl.Datetime("us", "UTC")
+TEXTS = pl.List(pl.String())
+METRICS = pl.List(pl.Struct({"name": pl.String(), "value": pl.Float64()}))
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name, polars type and meaning (with the unit, where it has one)."""
+
+    name: str
+    dtype: pl.DataType
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: its name, what a row is, its columns and the columns that order its rows."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    order: tuple[str, ...]
+    append_only: bool = False
+
+    @property
+    def schema(self) -> pl.Schema:
+        """The polars schema, in column order."""
+        return pl.Schema({column.name: column.dtype for column in self.columns})
+
+
+EVENTS = Table(
+    "events",
+    "the append-only log: one row a fact, statement or decision",
+    (
+        Column("sequence", INT, "total order of the log, from 1, without gaps"),
+        Column("event_id", TEXT, "hash of type, subject and payload"),
+        Column("event_type", TEXT, "past-tense name of the fact"),
+        Column("subject", TEXT, "what the fact is about"),
+        Column("occurred_at", TIME, "when it was true"),
+        Column("published_at", TIME, "when it was made public, where known"),
+        Column("recorded_at", TIME, "when we learned it"),
+        Column("source_name", TEXT, "file (and archive member) that it was read from"),
+        Column("source_sha256", TEXT, "hash of that file's bytes"),
+        Column("source_position", TEXT, "place in that file"),
+        Column("source_reader", TEXT, "reader that read it"),
+        Column("schema_version", INT, "version of the payload's shape"),
+        Column("payload", TEXT, "canonical JSON"),
+    ),
+    order=("sequence",),
+    append_only=True,
+)
+
+RUNS = Table(
+    "runs",
+    "one row a benchmark run and attempt",
+    (
+        Column("run_source", TEXT, "where the run's number is unique: a repository, or `local`"),
+        Column("run_id", TEXT, "the run's number there"),
+        Column("run_attempt", INT, "attempt, from 1"),
+        Column("name", TEXT, "workflow name"),
+        Column("head_branch", TEXT, "branch of the benchmark repository"),
+        Column("head_sha", TEXT, "commit of the benchmark repository"),
+        Column("trigger", TEXT, "what started it: push, schedule, …"),
+        Column("status", TEXT, "as the source says"),
+        Column("conclusion", TEXT, "as the source says"),
+        Column("created_at", TIME, "when it was queued"),
+        Column("started_at", TIME, "when it started"),
+        Column("url", TEXT, "its page"),
+        Column("declared", FLAG, "true where the user declared the time"),
+        Column("points", INT, "points that it holds"),
+        Column("recorded_at", TIME, "when we learned of it"),
+    ),
+    order=("started_at", "run_source", "run_id", "run_attempt"),
+)
+
+IDENTITY: tuple[Column, ...] = (
+    Column("hardware", TEXT, "accelerator, canonical name: h100, b200, mi355x, …"),
+    Column("engine", TEXT, "inference engine: vllm, sglang, trtllm, atom, …"),
+    Column("framework", TEXT, "serving stack round the engine: the engine itself, dynamo-trt, mori-sglang, …"),
+    Column("model", TEXT, "model family, canonical name"),
+    Column("precision", TEXT, "weight precision: fp4, fp8, bf16, int4"),
+    Column("spec_decoding", TEXT, "speculative decoding method, or none"),
+    Column("disagg", FLAG, "prefill and decode run on separate workers"),
+    Column("is_multinode", FLAG, "more than one node"),
+    Column("tp", INT, "tensor-parallel ranks (single deployment)"),
+    Column("pp", INT, "pipeline-parallel ranks"),
+    Column("ep", INT, "expert-parallel ranks"),
+    Column("dcp", INT, "decode-context-parallel ranks"),
+    Column("pcp", INT, "prefill-context-parallel ranks"),
+    Column("dp_attention", FLAG, "data-parallel attention"),
+    Column("prefill_tp", INT, "tensor-parallel ranks of a prefill worker"),
+    Column("prefill_pp", INT, "pipeline-parallel ranks of a prefill worker"),
+    Column("prefill_ep", INT, "expert-parallel ranks of a prefill worker"),
+    Column("prefill_dcp", INT, "decode-context-parallel ranks of a prefill worker"),
+    Column("prefill_pcp", INT, "prefill-context-parallel ranks of a prefill worker"),
+    Column("prefill_dp_attention", FLAG, "data-parallel attention on prefill workers"),
+    Column("prefill_num_workers", INT, "prefill workers"),
+    Column("num_prefill_gpus", INT, "GPUs that prefill"),
+    Column("decode_tp", INT, "tensor-parallel ranks of a decode worker"),
+    Column("decode_pp", INT, "pipeline-parallel ranks of a decode worker"),
+    Column("decode_ep", INT, "expert-parallel ranks of a decode worker"),
+    Column("decode_dcp", INT, "decode-context-parallel ranks of a decode worker"),
+    Column("decode_pcp", INT, "prefill-context-parallel ranks of a decode worker"),
+    Column("decode_dp_attention", FLAG, "data-parallel attention on decode workers"),
+    Column("decode_num_workers", INT, "decode workers"),
+    Column("num_decode_gpus", INT, "GPUs that decode; 0 is legitimate where prefill GPUs decode as well"),
+    Column("router", TEXT, "request router, name and version"),
+    Column("kv_transfer", TEXT, "how the KV cache moves between prefill and decode"),
+    Column("kv_offload", TEXT, "where the KV cache is offloaded to, with its backend"),
+    Column("scenario", TEXT, "workload: fixed-seq-len, …"),
+    Column("isl", INT, "nominal input length, tokens"),
+    Column("osl", INT, "nominal output length, tokens"),
+)
+"""Every identity field of a curve; a cell is these plus `concurrency`."""
+
+LATENCIES = {
+    "ttft": "time to first token",
+    "tpot": "time per output token after the first",
+    "itl": "gap between tokens",
+    "e2el": "end-to-end latency",
+}
+STATISTICS = ("mean", "median", "std", "p90", "p95", "p99", "p999")
+METRIC_COLUMNS: tuple[Column, ...] = (
+    Column("tput_per_gpu", REAL, "input and output tokens a second and GPU, tok/s/GPU"),
+    Column("output_tput_per_gpu", REAL, "output tok/s/GPU (disaggregated: per decode GPU)"),
+    Column("input_tput_per_gpu", REAL, "input tok/s/GPU (disaggregated: per prefill GPU)"),
+    Column(
+        "steady_output_tput_per_gpu",
+        REAL,
+        "steady-state output tok/s/GPU by Little's law from the median: concurrency * osl / e2el_median / num_gpus",
+    ),
+    *(
+        Column(f"{family}_{statistic}", REAL, f"{statistic} {meaning}, s")
+        for family, meaning in LATENCIES.items()
+        for statistic in STATISTICS
+    ),
+    *(
+        Column(f"intvty_{statistic}", REAL, f"{statistic} interactivity, tok/s/user (a percentile is of the slow tail)")
+        for statistic in ("mean", "median", "p90", "p99", "p999")
+    ),
+)
+
+POINTS = Table(
+    "points",
+    "one row a record: one cell measured once",
+    (
+        Column("point_id", TEXT, "the event that recorded it"),
+        Column("record_hash", TEXT, "hash of the raw record"),
+        Column("record_format", TEXT, "reader that mapped it"),
+        Column("cell_id", TEXT, "hash of every identity field and the concurrency"),
+        Column("curve_id", TEXT, "hash of every identity field but the concurrency"),
+        Column("run_source", TEXT, "where the run's number is unique"),
+        Column("run_id", TEXT, "benchmark run"),
+        Column("run_attempt", INT, "attempt, from 1"),
+        Column("measured_at", TIME, "start of the benchmark, else of its run"),
+        Column("published_at", TIME, "when it was made public, where known"),
+        Column("recorded_at", TIME, "when we learned it"),
+        Column("build_id", TEXT, "software under test: key of `builds`"),
+        Column("image_ref", TEXT, "normalised image reference"),
+        Column("image_digest", TEXT, "digest, where it is known; never invented"),
+        Column("engine_version", TEXT, "engine version, where the image tells it"),
+        *IDENTITY,
+        Column("concurrency", INT, "client concurrency, requests"),
+        Column("num_gpus", INT, "GPUs of the deployment"),
+        Column("hardware_label", TEXT, "runner label as recorded"),
+        Column("model_source", TEXT, "model path or hub id as recorded"),
+        Column("checkpoint", TEXT, "last part of model_source in lower case"),
+        Column("recipe_fingerprint", TEXT, "recipe identity, where the record has one"),
+        Column("metric_definition", TEXT, "which definition of the metrics holds"),
+        *METRIC_COLUMNS,
+        Column("metrics_other", METRICS, "numbers that have no column, by their recorded name"),
+        Column("health", TEXTS, "why the measurement may be unfit: cold_start, …"),
+        Column("verdict", TEXT, "fit, suspect or unfit for comparison"),
+    ),
+    order=("measured_at", "run_source", "run_id", "run_attempt", "cell_id", "record_hash"),
+)
+
+BUILDS = Table(
+    "builds",
+    "one row a build: the software under test, with how we know it",
+    (
+        Column("build_id", TEXT, "`digest:…` where a digest is known, else `tag:` and the normalised reference"),
+        Column("image_ref", TEXT, "normalised image reference"),
+        Column("image_digest", TEXT, "digest, where it is known"),
+        Column("repo", TEXT, "image repository"),
+        Column("tag", TEXT, "image tag"),
+        Column("engine", TEXT, "inference engine"),
+        Column("engine_version", TEXT, "version, where known"),
+        Column("commit", TEXT, "commit, where known"),
+        Column("date", TEXT, "build date in the tag, where it has one"),
+        Column("wrapper", TEXT, "wrapper such as dynamo"),
+        Column("wrapper_version", TEXT, "its version"),
+        Column("source", TEXT, "where the version or commit is known from"),
+        Column("confidence", TEXT, "high, medium, low, none"),
+        Column("build_order", INT, "order among the builds of one engine: PEP 440 version, then date, then first seen"),
+        Column("first_measured_at", TIME, "first point"),
+        Column("last_measured_at", TIME, "last point"),
+        Column("points", INT, "points measured on it"),
+    ),
+    order=("engine", "build_order", "build_id"),
+)
+
+NOISE = Table(
+    "noise",
+    "how far a metric moves when nothing changed, per group and level",
+    (
+        Column("level", TEXT, "stack (hardware and engine), engine, or global"),
+        Column("hardware", TEXT, "accelerator at stack level"),
+        Column("engine", TEXT, "engine at stack and engine level"),
+        Column("metric", TEXT, "metric"),
+        Column("unit", TEXT, "curve: median over a curve; point: one cell"),
+        Column("scale", REAL, "shrunk robust scale of one observation, log-ratio"),
+        Column("raw_scale", REAL, "scale of this group's own repeats, log-ratio"),
+        Column("repeats", INT, "same-build, same-recipe pairs behind it"),
+    ),
+    order=("level", "engine", "hardware", "metric", "unit"),
+)
+
+SIDE = (
+    ("measured_at", TIME, "when"),
+    ("run_id", TEXT, "run"),
+    ("run_source", TEXT, "where the run's number is unique"),
+    ("run_attempt", INT, "attempt"),
+    ("build_id", TEXT, "build"),
+    ("image_ref", TEXT, "image"),
+    ("image_digest", TEXT, "digest"),
+    ("engine_version", TEXT, "engine version"),
+)
+CONTEXT = tuple(
+    column
+    for column in IDENTITY
+    if column.name in ("hardware", "engine", "framework", "model", "precision", "spec_decoding", "disagg", "isl", "osl")
+)
+COMPARISON: tuple[Column, ...] = (
+    Column("curve_id", TEXT, "curve"),
+    Column("night", TEXT, "UTC day of the later observation"),
+    *CONTEXT,
+    *(Column(f"from_{name}", dtype, f"{meaning} of the earlier observation") for name, dtype, meaning in SIDE),
+    *(Column(f"to_{name}", dtype, f"{meaning} of the later observation") for name, dtype, meaning in SIDE),
+    Column("gap_days", REAL, "days between the two"),
+    Column("cells", INT, "concurrencies compared"),
+    Column("cells_total", INT, "concurrencies of either observation"),
+    Column("metric", TEXT, "metric that the size is of"),
+    Column(
+        "part",
+        TEXT,
+        "curve, or the half of it that moved (low_concurrency, high_concurrency), or unfit_cells: the size is of the worst",
+    ),
+    Column("size", REAL, "log-ratio, later over earlier, positive = better"),
+    Column("size_pct", REAL, "the same as a change of the metric's better direction, %"),
+    Column("interval_low_pct", REAL, "90 % interval, lower end, %"),
+    Column("interval_high_pct", REAL, "90 % interval, upper end, %"),
+    Column("coherent", FLAG, "the cells agree: |median| > 1.48 MAD about it"),
+    Column("agreeing", INT, "cells that moved the same way as the size"),
+    Column("reported_pct", REAL, "tput_per_gpu as recorded, %, positive = better"),
+    Column("steady_pct", REAL, "steady-state throughput, %, positive = better"),
+    Column("tpot_pct", REAL, "median TPOT, %, positive = better"),
+    Column("ttft_pct", REAL, "median TTFT, %, positive = better"),
+    Column("noise_scale", REAL, "scale of one observation that was used, log-ratio"),
+    Column("noise_level", TEXT, "level that it came from"),
+    Column("noise_repeats", INT, "repeats behind it"),
+    Column("p_value", REAL, "Student t with 3 degrees of freedom; the larger of reported and steady-state throughput"),
+    Column("q_value", REAL, "Benjamini-Hochberg within one night"),
+    Column("change_set", TEXTS, "all that is known to differ between the two"),
+    Column("change_detail", TEXTS, "the same in words"),
+    Column("same_build", FLAG, "nothing in the build differs"),
+    Column("attribution", TEXT, "engine, recipe, harness, checkpoint, environment, measurement, mixed, unknown"),
+    Column("health", TEXTS, "health findings of either observation"),
+    Column("flagged", FLAG, "passes effect gate, noise floor and false-discovery control"),
+)
+
+DIFFS = Table(
+    "diffs",
+    "every comparison of a curve with its previous comparable observation, flagged or not",
+    (Column("diff_id", TEXT, "hash of curve and both observations"), *COMPARISON),
+    order=("to_measured_at", "to_run_id", "curve_id", "to_build_id"),
+)
+
+SHIFTS = Table(
+    "shifts",
+    "comparisons that the noise floor does not explain",
+    (
+        Column("shift_id", TEXT, "hash of curve and both observations"),
+        Column("event_key", TEXT, "shifts of one cause: engine, hardware, both builds, run, direction, attribution"),
+        Column("status", TEXT, "suspected, confirmed, recovered or retracted"),
+        Column("status_reason", TEXT, "why"),
+        Column("direction", TEXT, "regression or speedup"),
+        Column("siblings", INT, "curves of the same change that moved the same way, this one included"),
+        Column("siblings_total", INT, "curves of the same change that were compared"),
+        *COMPARISON,
+    ),
+    order=("to_measured_at", "shift_id"),
+)
+
+COMMITS = Table(
+    "commits",
+    "one row an upstream commit",
+    (
+        Column("project", TEXT, "vllm, sglang, trtllm, aiter, …"),
+        Column("commit", TEXT, "full hash"),
+        Column("parents", TEXTS, "parents' hashes"),
+        Column("author_date", TIME, "when it was written"),
+        Column("committer_date", TIME, "when it landed"),
+        Column("title", TEXT, "subject line"),
+        Column("pr", INT, "pull request, where the subject names one"),
+        Column("paths", TEXTS, "changed paths"),
+        Column("paths_omitted", INT, "further changed paths, not kept"),
+    ),
+    order=("project", "committer_date", "commit"),
+)
+
+RELEASES = Table(
+    "releases",
+    "one row a version that upstream published, and a kind of evidence for it",
+    (
+        Column("project", TEXT, "project"),
+        Column("version", TEXT, "PEP 440 version where it is one"),
+        Column("tag", TEXT, "git tag, where known"),
+        Column("commit", TEXT, "commit, where known"),
+        Column("branch_point", TEXT, "main-line commit that the release branch left from, where measured"),
+        Column("published_at", TIME, "when it was published or uploaded"),
+        Column("evidence", TEXT, "tag, anchor, upload, release-note or version-table"),
+        Column("title", TEXT, "title of the note"),
+        Column("notes", TEXT, "text of the note, Markdown from a stranger"),
+        Column("url", TEXT, "its page"),
+    ),
+    order=("project", "version", "evidence", "commit"),
+)
+
+DEPENDENCIES = Table(
+    "dependencies",
+    "one row a version of one package that carries a version of another",
+    (
+        Column("project", TEXT, "carrier"),
+        Column("version", TEXT, "its version"),
+        Column("dependency", TEXT, "carried package"),
+        Column("dependency_version", TEXT, "its version"),
+        Column("evidence", TEXT, "where it is known from"),
+    ),
+    order=("project", "version", "dependency", "dependency_version"),
+)
+
+LINKS = Table(
+    "links",
+    "one row a shift and an upstream change that could have done it",
+    (
+        Column("shift_id", TEXT, "shift"),
+        Column("change_id", TEXT, "project and commit"),
+        Column("rank", INT, "1 = read this first"),
+        Column("score", REAL, "sum of the evidence's weights"),
+        Column("evidence", TEXTS, "why, in words"),
+        Column("candidates", INT, "changes between the two builds"),
+        Column("range_how", TEXT, "how the range was found"),
+        Column("open_ended", FLAG, "one end of the range is not known"),
+        Column("project", TEXT, "upstream project"),
+        Column("commit", TEXT, "full hash"),
+        Column("pr", INT, "pull request"),
+        Column("title", TEXT, "subject line, text from a stranger"),
+    ),
+    order=("shift_id", "rank"),
+)
+
+QUARANTINE = Table(
+    "quarantine",
+    "one row an input that could not be read",
+    (
+        Column("event_id", TEXT, "the event that says so"),
+        Column("name", TEXT, "file (and archive member)"),
+        Column("sha256", TEXT, "hash of its bytes"),
+        Column("position", TEXT, "place in it"),
+        Column("reason", TEXT, "what is wrong and what to do"),
+        Column("excerpt", TEXT, "head of the offending text"),
+        Column("recorded_at", TIME, "when we met it"),
+    ),
+    order=("name", "position", "event_id"),
+)
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (EVENTS, RUNS, POINTS, BUILDS, NOISE, DIFFS, SHIFTS, LINKS, COMMITS, RELEASES, DEPENDENCIES, QUARANTINE)
+}
+"""Every table of the warehouse by name."""
+
+PROJECTIONS: tuple[str, ...] = tuple(name for name in TABLES if name != "events")
+"""Tables that follow from the log and may be dropped and rebuilt at will."""

@@ -1,0 +1,78 @@
+"""Read-only SQL over the tables: DuckDB's dialect, locked.
+
+The tables that a statement names are loaded as Arrow and registered; then file access, extensions and settings are switched
+off for good and the statement runs. Times are UTC and shown without a zone, because DuckDB needs an extension, which it would
+have to download, to work with zones. One statement, and only one that reads: SELECT, WITH, VALUES, FROM, DESCRIBE, SHOW, EXPLAIN.
+"""
+
+from __future__ import annotations
+
+import duckdb
+import polars as pl
+
+from warehouse.errors import QueryError
+from warehouse.schemas import TABLES, TIME
+from warehouse.store import Store
+
+READING = frozenset({duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN})
+"""DESCRIBE and SHOW are SELECT to DuckDB's parser."""
+MAX_QUERY = 100_000
+"""Longest statement, characters."""
+LOCK = (
+    "SET enable_external_access = false",
+    "SET python_enable_replacements = false",
+    "SET allow_community_extensions = false",
+    "SET autoload_known_extensions = false",
+    "SET autoinstall_known_extensions = false",
+    "SET lock_configuration = true",
+)
+
+
+def query(store: Store, statement: str) -> pl.DataFrame:
+    """Return what one reading *statement* gives; raises QueryError with DuckDB's first line where it does not run."""
+    if len(statement) > MAX_QUERY:
+        raise QueryError(f"statement of {len(statement)} characters; at most {MAX_QUERY} are read")
+    connection = duckdb.connect(":memory:")
+    try:
+        _check(connection, statement)
+        for name in sorted(_named(connection, statement)):
+            connection.register(name, _zoneless(store.read(name)).to_arrow(compat_level=pl.CompatLevel.oldest()))
+        for setting in LOCK:
+            connection.execute(setting)
+        answer: pl.DataFrame = connection.sql(statement).pl()
+        return answer
+    except duckdb.Error as error:
+        raise QueryError(_explained(error)) from error
+    except AttributeError as error:  # DuckDB returns no relation for a statement without rows
+        raise QueryError("the statement returns no rows to show") from error
+    finally:
+        connection.close()
+
+
+def _zoneless(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(pl.col(name).dt.replace_time_zone(None) for name, dtype in frame.schema.items() if dtype == TIME)
+
+
+def _check(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+    statements = connection.extract_statements(statement)
+    if len(statements) != 1:
+        raise QueryError(f"one statement at a time (found {len(statements)})")
+    if statements[0].type not in READING:
+        raise QueryError(f"only reading statements are allowed (found {statements[0].type.name}); start with SELECT or WITH")
+
+
+def _named(connection: duckdb.DuckDBPyConnection, statement: str) -> set[str]:
+    """Return the warehouse tables that a statement names; all of them where DuckDB cannot tell (DESCRIBE, SHOW)."""
+    try:
+        named = {name.lower() for name in connection.get_table_names(statement)} & TABLES.keys()
+    except duckdb.Error:
+        named = set()
+    return named or {name for name in TABLES if name in statement.lower() or "show" in statement.lower()}
+
+
+def _explained(error: duckdb.Error) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = lines[0] if lines else type(error).__name__
+    hint = next((line for line in lines[1:] if line.startswith(("LINE", "Did you mean", "Candidate"))), "")
+    tables = f" Tables: {', '.join(TABLES)}." if "does not exist" in text and "Table" in text else ""
+    return " ".join(part for part in (text, hint) if part)[:600] + tables
