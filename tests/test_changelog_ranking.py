@@ -1,0 +1,347 @@
+"""What a configuration asks for, what a commit says, and the order that follows; links of shifts."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from changelog.facets import Configuration, asked_facets, facets, natures, phase_of_metric, registry
+from changelog.linking import TOP, link
+from changelog.matching import match
+from changelog.projects import projects
+from changelog.ranges import Range, find_range
+from changelog.ranking import rank
+from changelog.upstream import open_upstream
+from warehouse import vocabulary
+from warehouse.schemas import COMMITS, DEPENDENCIES, LINKS, RELEASES, SHIFTS
+
+DAY = datetime(2026, 1, 1, tzinfo=UTC)
+B200 = Configuration("b200", "dsr1", "fp4", "none", False, "regression", "tput_per_gpu")
+MI355X = Configuration("mi355x", "qwen3.5", "fp8", "none", False, "speedup", "tput_per_gpu")
+
+
+def name(number: int) -> str:
+    return f"{number:08x}" + "0" * 32
+
+
+def tables(
+    *changes: tuple[str, list[str]], releases: tuple[tuple[Any, ...], ...] = (), project: str = "vllm"
+) -> dict[str, pl.DataFrame]:
+    rows = [(project, name(0), [], DAY, DAY, "root", None, [], 0)]
+    rows += [
+        (
+            project,
+            name(number),
+            [name(number - 1)],
+            DAY + timedelta(days=number),
+            DAY + timedelta(days=number),
+            title,
+            1000 + number,
+            paths,
+            0,
+        )
+        for number, (title, paths) in enumerate(changes, start=1)
+    ]
+    return {
+        "commits": pl.DataFrame(rows, schema=COMMITS.schema, orient="row"),
+        "releases": pl.DataFrame(list(releases), schema=RELEASES.schema, orient="row"),
+        "dependencies": DEPENDENCIES.schema.to_frame(),
+    }
+
+
+def candidates(*changes: tuple[str, list[str]]) -> Range:
+    return find_range(open_upstream("vllm", tables(*changes)), name(0), name(len(changes)))
+
+
+def order(configuration: Configuration, *changes: tuple[str, list[str]]) -> list[str]:
+    return [change.title for change in rank(candidates(*changes), configuration)]
+
+
+def evidence(configuration: Configuration, title: str, *paths: str) -> tuple[str, ...]:
+    return rank(candidates((title, list(paths))), configuration)[0].evidence
+
+
+def test_what_a_configuration_asks_for() -> None:
+    asked = asked_facets(B200)
+    assert asked["vendor"] == {"nvidia"} and asked["target"] == {"sm100"} and asked["precision"] == {"fp4"}
+    assert asked["model"] == {"deepseek"} and asked["trait"] == {"mla", "moe", "shared_experts"}
+    assert asked["mode speculation"] == frozenset() and asked["mode disaggregation"] == frozenset()
+    amd = asked_facets(Configuration("mi325x", "minimaxm2.5", "fp8", "mtp", True, None, "ttft_median"))
+    assert amd["vendor"] == {"amd"} and amd["target"] == {"cdna3"} and amd["model"] == {"minimax"}
+    assert amd["mode speculation"] == {"speculation"} and amd["mode disaggregation"] == {"disaggregation"}
+    assert amd["phase"] == {"prefill"}
+
+
+def test_what_is_not_said_counts_for_nothing() -> None:
+    assert set(asked_facets(Configuration())) == {"elsewhere", "core"}
+    assert set(asked_facets(Configuration(hardware="new-chip", model="new-model"))) == {"elsewhere", "core"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "phase"),
+    [
+        ("ttft_p99", "prefill"),
+        ("tpot_median", "decode"),
+        ("itl_mean", "decode"),
+        ("tput_per_gpu", None),
+        (None, None),
+        ("", None),
+    ],
+)
+def test_phase_of_metric(metric: str | None, phase: str | None) -> None:
+    assert phase_of_metric(metric) == phase
+
+
+def test_every_known_name_is_asked_for() -> None:
+    """A name added to the vocabulary without a facet would silently rank worse."""
+    for hardware in vocabulary.names("hardware"):
+        asked = asked_facets(Configuration(hardware=hardware))
+        assert len(asked["vendor"]) == 1 and len(asked["target"]) == 1, hardware
+    for precision in vocabulary.names("precision"):
+        assert len(asked_facets(Configuration(precision=precision))["precision"]) == 1, precision
+    for model in vocabulary.names("model"):
+        asked = asked_facets(Configuration(model=model))
+        assert asked["model"] and asked["trait"], model
+
+
+def test_registry_names_only_what_exists() -> None:
+    known = facets()
+    assert {facet.kind for facet in known.values()} == set(registry()["weight"])
+    for family in registry()["family"]:
+        assert set(family["asks"]) <= set(known)
+    assert not set(known) & {nature.name for nature in natures()}, "they share one frame of columns"
+
+
+def test_the_shift_own_platform_comes_before_others() -> None:
+    found = order(
+        MI355X,
+        ("[XPU] Faster attention", ["vllm/x.py"]),
+        ("[ROCm] Faster attention", ["vllm/platforms/rocm.py"]),
+        ("Faster attention", ["vllm/x.py"]),
+        ("[NVIDIA] Faster attention", ["vllm/x.py"]),
+    )
+    assert found[:2] == ["[ROCm] Faster attention", "Faster attention"]
+    assert order(B200, ("[ROCm] Faster MLA", []), ("[NVIDIA] Faster MLA", []))[0] == "[NVIDIA] Faster MLA"
+
+
+def test_the_shift_own_model_comes_before_others() -> None:
+    found = order(MI355X, ("Fuse norm for Llama 4", []), ("Fuse norm for Qwen3.5", []), ("Fuse norm", []))
+    assert found == ["Fuse norm for Qwen3.5", "Fuse norm", "Fuse norm for Llama 4"]
+    dsr1 = order(B200, ("Speed up DeepSeek-V4", []), ("Speed up DeepSeek-R1", []), ("Speed up DeepSeek V3.2", []))
+    assert dsr1[0] == "Speed up DeepSeek-R1"
+
+
+def test_modes_that_are_off_count_against() -> None:
+    off = Configuration("b200", "dsr1", "fp4", "none", False, "speedup")
+    on = Configuration("b200", "dsr1", "fp4", "mtp", True, "speedup")
+    changes = (("Optimize EAGLE draft", []), ("Optimize NIXL transfer", []), ("Optimize sampler", []))
+    assert order(off, *changes)[0] == "Optimize sampler"
+    assert order(on, *changes)[-1] == "Optimize sampler"
+
+
+@pytest.mark.parametrize("paths", [["docs/a.md"], ["tests/t.py", ".github/workflows/x.yml"], ["README.md"], ["benchmarks/b.py"]])
+def test_changes_that_no_server_runs_come_last(paths: list[str]) -> None:
+    found = rank(candidates(("[ROCm] Qwen3.5 FP8 fused MoE", paths), ("[XPU] thing", ["vllm/x.py"])), MI355X)
+    assert found[-1].title.startswith("[ROCm]")
+    assert any("touches only tests, documentation" in words for words in found[-1].evidence)
+
+
+def test_another_program_in_the_same_repository_comes_last() -> None:
+    sglang = tables(
+        ("Faster MoE kernel", ["sgl-model-gateway/src/a.rs"]),
+        ("Faster MoE kernel", ["python/sglang/srt/layers/moe/a.py"]),
+        project="sglang",
+    )
+    found = rank(find_range(open_upstream("sglang", sglang), name(0), name(2)), B200)
+    assert [change.pr for change in found] == [1002, 1001]
+    assert any("outside the LLM engine" in words for words in found[1].evidence)
+
+
+def test_a_default_that_flips_weighs_more_for_a_regression() -> None:
+    words = "title picks or orders what runs by default (“selector”)"
+    assert words in evidence(Configuration(direction="regression"), "Attention selector reordering", "vllm/a.py")
+    up = rank(candidates(("Change the default backend", [])), Configuration(direction="speedup"))[0].score
+    down = rank(candidates(("Change the default backend", [])), Configuration(direction="regression"))[0].score
+    assert down > up > 0
+
+
+def test_a_moved_dependency_is_named_and_its_packaging_does_not_count_against() -> None:
+    found = evidence(B200, "chore: bump flashinfer version to 0.6.3 (#1)", "docker/Dockerfile", "requirements/cuda.txt")
+    assert "moves flashinfer to 0.6.3, whose kernels the engine runs" in found
+    assert not [words for words in found if words.startswith("against")]
+    assert not [words for words in evidence(MI355X, "chore: bump flashinfer version to 0.6.3") if words.startswith("moves")]
+
+
+def test_a_revert_names_what_it_takes_back() -> None:
+    assert "takes back #1234" in evidence(B200, 'Revert "Faster MLA (#1234)" (#5678)')
+
+
+@pytest.mark.parametrize(
+    ("title", "absent"),
+    [
+        ("Shampoo for moelleux", "mixture of experts"),
+        ("Promoted", "AMD"),
+        ("Decode scaled_mm", "images"),
+        ("Fused qk_lora_rank", "LoRA"),
+        ("Rotary embedding", "pooling"),
+        ("gemma_rms_norm for all", "Gemma"),
+        ("Fix spec decode", "names decode"),
+    ],
+)
+def test_terms_are_whole_words_and_exceptions_hold(title: str, absent: str) -> None:
+    (found,) = match([title], [[]], ())
+    assert absent not in " ".join(f"names {facets()[topic].label}" for topic in found.topics)
+
+
+def test_evidence_is_true_of_the_commit() -> None:
+    title = "[ROCm] Support MLA with nhead<16 and FP8 KV cache for TP=8 (Kimi K2.5/Linear) (#35850)"
+    path = "vllm/v1/attention/backends/mla/rocm_aiter_mla.py"
+    found = evidence(Configuration("mi355x", "kimik2.5", "int4", "none", False, "speedup", "tput_per_gpu"), title, path)
+    assert f"title names AMD (“rocm”) and changes {path}" in found
+    assert f"title names MLA attention (“mla”) and changes {path}" in found
+    assert "title names the very model (kimi k2.5)" in found
+    for words in found:
+        for quoted in words.split("“")[1:]:
+            assert quoted.split("”")[0] in title.lower()
+
+
+def test_score_is_the_sum_of_the_evidence_and_ties_go_to_the_later() -> None:
+    found = rank(candidates(("x", []), ("y", []), ("[ROCm] z", [])), MI355X)
+    assert [(change.title, change.score) for change in found] == [
+        ("[ROCm] z", registry()["weight"]["vendor"]["title"]),
+        ("y", 0.0),
+        ("x", 0.0),
+    ]
+    assert [change.rank for change in found] == [1, 2, 3]
+
+
+titles = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=60) | st.sampled_from(
+    ["[ROCm] Qwen3.5 fused MoE", 'Revert "x (#1)" (#2)', "bump aiter to 0.1.5", "\\w+(", "[" * 30]
+)
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.lists(st.tuples(titles, st.lists(titles, max_size=3)), min_size=1, max_size=5),
+    st.builds(
+        Configuration,
+        st.sampled_from([None, "b200", "mi355x"]),
+        st.sampled_from([None, "dsr1", "kimik2.5", "zzz"]),
+        st.sampled_from([None, "fp4"]),
+        st.sampled_from([None, "none", "mtp"]),
+        st.sampled_from([None, True, False]),
+        st.sampled_from([None, "regression", "speedup"]),
+        st.sampled_from([None, "ttft_mean"]),
+    ),
+)
+def test_every_candidate_is_ranked_once_and_the_same_each_time(
+    changes: list[tuple[str, list[str]]], configuration: Configuration
+) -> None:
+    found = candidates(*changes)
+    ranked = rank(found, configuration)
+    assert sorted(change.commit for change in ranked) == sorted(found.commits["commit"].to_list())
+    assert [change.score for change in ranked] == sorted((change.score for change in ranked), reverse=True)
+    assert rank(found, configuration) == ranked
+
+
+def test_matching_is_linear_in_hostile_titles() -> None:
+    hostile = "moe_" * 20_000
+    (found,) = match([hostile], [[hostile[:5000]]], projects()["vllm"].offline)
+    assert "moe" in found.topics
+
+
+def shift(**changed: Any) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(SHIFTS.schema.names())
+    row |= {
+        "shift_id": "s1",
+        "engine": "vllm",
+        "hardware": "mi355x",
+        "model": "qwen3.5",
+        "precision": "fp8",
+        "spec_decoding": "none",
+        "disagg": False,
+        "direction": "speedup",
+        "metric": "tput_per_gpu",
+        "attribution": "engine",
+        "change_set": ["build"],
+        "from_image_ref": "vllm/vllm-openai:v0.90.0",
+        "to_image_ref": "vllm/vllm-openai:v0.91.0",
+        "from_engine_version": "0.90.0",
+        "to_engine_version": "0.91.0",
+        "from_measured_at": DAY + timedelta(days=5),
+        "to_measured_at": DAY + timedelta(days=9),
+    }
+    return row | changed
+
+
+def linked(*rows: dict[str, Any], count: int = 30) -> pl.DataFrame:
+    releases = tuple(
+        ("vllm", version, f"v{version}", name(number), None, None, "tag", None, None, None)
+        for version, number in (("0.90.0", 2), ("0.91.0", 27))
+    )
+    known = tables(
+        *((f"[ROCm] Change {number}" if number == 20 else f"Change {number}", ["vllm/a.py"]) for number in range(1, count + 1)),
+        releases=releases,
+    )
+    return link(pl.DataFrame(list(rows), schema=SHIFTS.schema), known)
+
+
+def test_a_shift_is_linked_to_its_first_changes_of_all() -> None:
+    found = linked(shift())
+    assert found.schema == LINKS.schema and found.height == TOP
+    assert found["candidates"].unique().to_list() == [25]
+    first = found.row(0, named=True)
+    assert (first["rank"], first["title"], first["project"], first["pr"]) == (1, "[ROCm] Change 20", "vllm", 1020)
+    assert first["change_id"] == f"vllm@{name(20)[:12]}" and not first["open_ended"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"attribution": "recipe"},
+        {"attribution": "measurement"},
+        {"change_set": ["recipe"]},
+        {"change_set": []},
+        {"engine": "tilert"},
+        {"engine": "atom"},
+    ],
+)
+def test_shifts_of_other_causes_are_not_linked(changed: dict[str, Any]) -> None:
+    assert linked(shift(**changed)).is_empty()
+
+
+def test_a_moved_tag_goes_by_dates_and_says_so() -> None:
+    digests = {"from_image_digest": "sha256:" + "a" * 64, "to_image_digest": "sha256:" + "b" * 64}
+    same = linked(shift(to_image_ref="vllm/vllm-openai:v0.90.0", to_engine_version="0.90.0", **digests))
+    named = linked(
+        shift(
+            from_image_ref="vllm/vllm-openai:dev",
+            to_image_ref="vllm/vllm-openai:dev",
+            from_engine_version=None,
+            to_engine_version=None,
+            **digests,
+        )
+    )
+    for found, why in ((same, "they differ"), (named, "neither build can be placed")):
+        assert found["open_ended"].all() and found["candidates"].unique().to_list() == [10]
+        assert why in found["range_how"][0] and "by date only" in found["range_how"][0]
+
+
+def test_an_unknown_end_stops_at_the_measurement() -> None:
+    found = linked(shift(to_image_ref="vllm/vllm-openai:dev", to_engine_version=None))
+    assert found["open_ended"].all()
+    assert sorted(found["commit"].to_list()) == [name(number) for number in range(3, 10)], (
+        "nothing that landed after it was measured"
+    )
+
+
+def test_links_do_not_depend_on_the_order_of_shifts() -> None:
+    rows = [shift(shift_id=f"s{number}", hardware=hardware) for number, hardware in enumerate(["b200", "mi355x", "h100"])]
+    assert linked(*rows).equals(linked(*rows[::-1]))
+
+
+def test_no_shifts_no_links() -> None:
+    assert linked().equals(LINKS.schema.to_frame())
