@@ -1,0 +1,20 @@
+"""Registry of benchmark record formats: one module and one line each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipelines.ingest import inferencex
+from pipelines.ingest.reading import RecordFormat
+
+FORMATS: tuple[RecordFormat, ...] = (inferencex.FORMAT,)
+
+
+def by_name(name: str) -> RecordFormat:
+    """Return the format called *name*; raises KeyError."""
+    return {record_format.name: record_format for record_format in FORMATS}[name]
+
+
+def recognise(record: Any) -> RecordFormat | None:
+    """Return the format that *record* is of, judged by its content, or None."""
+    return next((record_format for record_format in FORMATS if record_format.recognises(record)), None)
