@@ -1,0 +1,109 @@
+"""The numbers of one pair of observations: log-ratios at equal concurrency, their median, coherence and halves.
+
+A curve moves when its median log-ratio does and the cells agree (|median| > 1.48 MAD about it), or when one half does; never
+because of one point. Rule and thresholds: measured on repeats of one image, docs/architecture.md, detection.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.detect.baseline import MIN_CELLS, Baseline
+from pipelines.detect.observations import REPORTED, STEADY, TPOT, TTFT, Observation
+
+MAD_TO_SIGMA = 1.4826
+CURVE_GATE = math.log(1.03)
+HALF_GATE = math.log(1.07)
+MIN_CELLS_FOR_HALVES = 4
+
+CURVE, LOW, HIGH, UNFIT_CELLS = "curve", "low_concurrency", "high_concurrency", "unfit_cells"
+
+
+@dataclass(frozen=True)
+class Movement:
+    """How one metric moved over some cells: median log-ratio (positive = better), whether the cells agree, how many there are."""
+
+    median: float
+    coherent: bool
+    cells: int
+    agreeing: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One observation against its baseline. `ratios` are log-ratios by metric, in the order of `concurrencies`; NaN = no pair."""
+
+    new: Observation
+    baseline: Baseline
+    concurrencies: tuple[int, ...]
+    ratios: dict[str, NDArray[np.float64]]
+    fit: NDArray[np.bool_]
+    """Cells whose reported throughput is comparable: neither side is unfit."""
+
+    def movement(self, metric: str, part: str = CURVE) -> Movement | None:
+        """Return how *metric* moved over a part of the curve, or None with fewer than two cells.
+
+        Reported throughput is judged on fit cells only.
+        """
+        chosen = self._cells(part) & np.isfinite(self.ratios[metric])
+        if metric == REPORTED:
+            chosen &= self.fit
+        values = self.ratios[metric][chosen]
+        return movement(values) if len(values) >= MIN_CELLS else None
+
+    def concurrencies_of(self, part: str) -> tuple[int, ...]:
+        """Return the concurrencies that belong to a part of the curve."""
+        return tuple(int(c) for c, inside in zip(self.concurrencies, self._cells(part), strict=True) if inside)
+
+    def _cells(self, part: str) -> NDArray[np.bool_]:
+        count = len(self.concurrencies)
+        inside = np.ones(count, dtype=np.bool_)
+        if part == LOW:
+            inside[(count + 1) // 2 :] = False
+        elif part == HIGH:
+            inside[: count // 2] = False
+        elif part == UNFIT_CELLS:
+            inside = ~self.fit
+        return inside
+
+
+def compare(new: Observation, baseline: Baseline) -> Comparison:
+    """Return the log-ratios of *new* over its baseline at every concurrency that both have."""
+    shared = tuple(sorted(new.cells.keys() & baseline.cells.keys()))
+    ratios = {
+        metric: np.array([new.cells[c].values[metric] - baseline.cells[c].values[metric] for c in shared], dtype=np.float64)
+        for metric in (REPORTED, STEADY, TPOT, TTFT)
+    }
+    fit = np.array([not (new.cells[c].unfit or baseline.cells[c].unfit) for c in shared], dtype=np.bool_)
+    return Comparison(new, baseline, shared, ratios, fit)
+
+
+def movement(values: NDArray[np.float64]) -> Movement:
+    """Return median, coherence and agreement of log-ratios (at least one)."""
+    plain: list[float] = values.tolist()  # five or so numbers: numpy's median would take thirty times as long
+    middle = median(plain)
+    spread = MAD_TO_SIGMA * median(abs(value - middle) for value in plain)
+    agreeing = int(np.sum(np.sign(values) == np.sign(middle)))
+    return Movement(middle, abs(middle) > spread, len(plain), agreeing)
+
+
+def moves(moved: Movement | None, gate: float) -> bool:
+    """Say whether a movement is coherent and at least *gate* in size."""
+    return moved is not None and moved.coherent and abs(moved.median) >= gate
+
+
+def parts(comparison: Comparison) -> tuple[tuple[str, float], ...]:
+    """Return the parts of a curve that may move, each with its effect gate: the curve, then its halves if it is long enough."""
+    if len(comparison.concurrencies) < MIN_CELLS_FOR_HALVES:
+        return ((CURVE, CURVE_GATE),)
+    return ((CURVE, CURVE_GATE), (LOW, HALF_GATE), (HIGH, HALF_GATE))
+
+
+def percent(log_ratio: float) -> float:
+    """Return a log-ratio as a change in percent."""
+    return math.expm1(log_ratio) * 100

@@ -1,0 +1,147 @@
+"""Detection from points to `noise`, `diffs` and `shifts`: every curve's observations in order, each against its baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from pipelines.detect.baseline import find_baseline
+from pipelines.detect.changes import ENVIRONMENT, ChangeSet, differences
+from pipelines.detect.comparison import Comparison, compare, percent
+from pipelines.detect.decision import Verdict, control, judge, night
+from pipelines.detect.lifecycle import Shift, follow
+from pipelines.detect.noise import measure
+from pipelines.detect.observations import REPORTED, STEADY, TPOT, TTFT, Observation, observe
+from warehouse.canonical import content_id
+from warehouse.schemas import CONTEXT, DIFFS, SHIFTS
+
+
+@dataclass(frozen=True)
+class Detection:
+    """The frames of `noise`, `diffs` and `shifts`."""
+
+    noise: pl.DataFrame
+    diffs: pl.DataFrame
+    shifts: pl.DataFrame
+
+
+def detect(points: pl.DataFrame) -> Detection:
+    """Return what *points* (the table, any order) say of shifts; the same points give the same bytes."""
+    curves = observe(points, tuple(column.name for column in CONTEXT))
+    pairs = list(_pairs(curves))
+    model = measure(comparison for comparison, changes in pairs if _is_repeat(changes))
+    judged = [verdict for comparison, changes in pairs if (verdict := judge(comparison, changes, model)) is not None]
+    verdicts = control(judged)
+    shifts = follow(verdicts, curves)
+    settled = {_pair_id(shift.verdict): shift.attribution for shift in shifts}
+    return Detection(
+        model.frame(),
+        pl.DataFrame([_diff_row(verdict, settled) for verdict in verdicts], schema=DIFFS.schema),
+        pl.DataFrame([_shift_row(shift) for shift in shifts], schema=SHIFTS.schema),
+    )
+
+
+def _pairs(curves: dict[str, list[Observation]]) -> Iterable[tuple[Comparison, ChangeSet]]:
+    for curve in sorted(curves):
+        history = curves[curve]
+        for index, new in enumerate(history):
+            baseline = find_baseline(history, index)
+            if baseline is not None:
+                yield compare(new, baseline), differences(new, baseline)
+
+
+def _is_repeat(changes: ChangeSet) -> bool:
+    """Say whether nothing that could move a cell is known to differ."""
+    return changes.attribution == ENVIRONMENT and ENVIRONMENT not in changes.names
+
+
+def _diff_row(verdict: Verdict, settled: dict[str, str]) -> dict[str, Any]:
+    """A shift's attribution, which repeats may have changed, goes before that of its comparison."""
+    pair = _pair_id(verdict)
+    return {"diff_id": pair, **_comparison_row(verdict, settled.get(pair, verdict.attribution))}
+
+
+def _shift_row(shift: Shift) -> dict[str, Any]:
+    return {
+        "shift_id": _pair_id(shift.verdict),
+        "event_key": shift.event_key,
+        "status": shift.status,
+        "status_reason": shift.reason,
+        "direction": shift.direction,
+        "siblings": shift.siblings,
+        "siblings_total": shift.siblings_total,
+        **_comparison_row(shift.verdict, shift.attribution),
+    }
+
+
+def _pair_id(verdict: Verdict) -> str:
+    new, old = verdict.comparison.new, verdict.comparison.baseline.observation
+    return content_id(
+        "diff",
+        new.curve_id,
+        *(part for side in (old, new) for part in (side.run_source, side.run_id, side.run_attempt, *side.setup)),
+    )
+
+
+def _comparison_row(verdict: Verdict, attribution: str) -> dict[str, Any]:
+    comparison = verdict.comparison
+    new, baseline = comparison.new, comparison.baseline
+    low, high = verdict.interval
+    return {
+        "curve_id": new.curve_id,
+        "night": night(comparison),
+        **new.context,
+        **_side("from", baseline.observation),
+        **_side("to", new),
+        "gap_days": (new.measured_at - baseline.observation.measured_at).total_seconds() / 86400,
+        "cells": len(comparison.concurrencies),
+        "cells_total": len(new.cells.keys() | baseline.cells.keys()),
+        "metric": verdict.metric,
+        "part": verdict.part,
+        "size": verdict.size,
+        "size_pct": percent(verdict.size),
+        "interval_low_pct": percent(low),
+        "interval_high_pct": percent(high),
+        "coherent": verdict.moved.coherent,
+        "agreeing": verdict.moved.agreeing,
+        "reported_pct": _moved(comparison, REPORTED),
+        "steady_pct": _moved(comparison, STEADY),
+        "tpot_pct": _moved(comparison, TPOT),
+        "ttft_pct": _moved(comparison, TTFT),
+        "noise_scale": verdict.noise.scale,
+        "noise_level": verdict.noise.level,
+        "noise_repeats": verdict.noise.repeats,
+        "p_value": verdict.p_value,
+        "q_value": verdict.q_value,
+        "change_set": list(verdict.changes.names),
+        "change_detail": list(verdict.changes.details),
+        "same_build": baseline.observation.build_id == new.build_id,
+        "attribution": attribution,
+        "health": _health(comparison),
+        "flagged": verdict.flagged,
+    }
+
+
+def _side(prefix: str, side: Observation) -> dict[str, Any]:
+    names = ("measured_at", "run_id", "run_source", "run_attempt", "build_id", "image_ref", "image_digest", "engine_version")
+    return {f"{prefix}_{name}": getattr(side, name) for name in names}
+
+
+def _moved(comparison: Comparison, metric: str) -> float | None:
+    """Median change of the metric's better direction over all cells, %; reported throughput over fit cells."""
+    moved = comparison.movement(metric)
+    return percent(moved.median) if moved is not None else None
+
+
+def _health(comparison: Comparison) -> list[str]:
+    return sorted(
+        {
+            reason
+            for c in comparison.concurrencies
+            for cell in (comparison.new.cells[c], comparison.baseline.cells[c])
+            for reason in cell.health
+        }
+    )

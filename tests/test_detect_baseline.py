@@ -1,0 +1,131 @@
+"""Which points stand for the earlier side: partial sweeps, unfit cells, definitions, instants."""
+
+import pytest
+
+from pipelines.detect.baseline import LOOK_BACK, find_baseline
+from pipelines.detect.observations import STEADY, observe
+from tests.fleet import CELLS, curve, metrics, points
+from tests.frames import day
+
+
+def history_of(*frames):
+    (history,) = observe(points(*frames), ("hardware", "engine")).values()
+    return history
+
+
+def baseline_of(*frames):
+    history = history_of(*frames)
+    return find_baseline(history, len(history) - 1)
+
+
+def days(observations):
+    return [(o.measured_at - day(0)).days for o in observations]
+
+
+def test_the_previous_observation_stands():
+    found = baseline_of(curve("A", 0), curve("B", 2), curve("C", 5))
+    assert found.observation.engine_version == "B"
+    assert days(found.repeats) == [2]
+
+
+def test_the_first_observation_has_none():
+    assert find_baseline(history_of(curve("A", 0)), 0) is None
+
+
+def test_repeats_of_the_standing_setup_come_latest_first_even_past_other_builds():
+    found = baseline_of(curve("A", 0), curve("B", 1), curve("A", 2), curve("A", 3), curve("C", 4))
+    assert found.observation.engine_version == "A"
+    assert days(found.repeats) == [3, 2, 0]
+
+
+def test_only_so_many_repeats_are_looked_at():
+    found = baseline_of(*(curve("A", number) for number in range(LOOK_BACK + 4)), curve("B", 30))
+    assert days(found.repeats) == list(range(LOOK_BACK + 3, 3, -1))
+
+
+def test_a_cell_that_a_partial_sweep_lacks_comes_from_the_latest_repeat_that_has_it():
+    found = baseline_of(
+        curve("A", 0, speed=1.0),
+        curve("A", 1, speed=1.1, cells=(4, 8, 16)),
+        curve("A", 2, speed=1.2, cells=(4, 8)),
+        curve("B", 3),
+    )
+    assert found.observation.measured_at == day(2)
+    speeds = {4: 1.2, 8: 1.2, 16: 1.1, 32: 1.0, 64: 1.0}
+    for concurrency, speed in speeds.items():
+        expected = metrics(concurrency, speed)["steady_output_tput_per_gpu"]
+        assert pow(2.718281828459045, found.cells[concurrency].values[STEADY]) == pytest.approx(expected)
+
+
+def test_an_unfit_cell_is_replaced_by_an_older_fit_one():
+    found = baseline_of(curve("A", 0, speed=1.1), curve("A", 1, cold=(8,)), curve("B", 2))
+    assert not any(cell.unfit for cell in found.cells.values())
+    assert found.cells[8] == history_of(curve("A", 0, speed=1.1))[0].cells[8]
+    assert found.cells[4] == history_of(curve("A", 1))[0].cells[4]
+
+
+def test_an_unfit_cell_stays_where_no_fit_one_is_known():
+    found = baseline_of(curve("A", 0, cold=(8,)), curve("A", 1, cold=(8,)), curve("B", 2))
+    assert [concurrency for concurrency, cell in found.cells.items() if cell.unfit] == [8]
+
+
+def test_a_sweep_of_other_cells_is_passed_over():
+    found = baseline_of(curve("A", 0, cells=(4, 8, 16)), curve("B", 1, cells=(128, 256)), curve("C", 2, cells=(4, 8, 16)))
+    assert found.observation.engine_version == "A"
+
+
+def test_nothing_in_common_is_no_baseline():
+    assert baseline_of(curve("A", 0, cells=(4, 8)), curve("B", 1, cells=(16, 32))) is None
+
+
+def test_a_sweep_that_leaves_one_cell_is_passed_over_for_one_that_leaves_more():
+    found = baseline_of(curve("A", 0), curve("B", 1, cells=(4,)), curve("B", 2))
+    assert found.observation.engine_version == "A"
+    assert found.cells.keys() == set(CELLS)
+
+
+def test_one_cell_in_common_is_used_where_there_is_no_more():
+    found = baseline_of(curve("A", 0, cells=(4, 128)), curve("B", 1, cells=(4, 8)))
+    assert found.observation.engine_version == "A"
+
+
+def test_another_metric_definition_is_passed_over():
+    found = baseline_of(curve("A", 0), curve("B", 1, definition="per role"), curve("C", 2))
+    assert found.observation.engine_version == "A"
+    assert baseline_of(curve("A", 0), curve("B", 1, definition="per role")) is None
+
+
+def test_one_instant_is_not_earlier():
+    assert baseline_of(curve("A", 1, run="1"), curve("B", 1, run="2")) is None
+
+
+def test_of_two_builds_side_by_side_each_is_compared_with_itself():
+    history = history_of(curve("A", 0), curve("B", 0), curve("A", 1), curve("B", 1))
+    found = [find_baseline(history, index) for index in (2, 3)]
+    assert [history[index].build_id for index in (2, 3)] == [baseline.observation.build_id for baseline in found]
+
+
+def test_points_of_one_observation_agree_in_all_that_can_differ():
+    two_hosts = points(curve("B", 1, cells=(4, 8)), curve("B", 1, cells=(16, 32, 64), label="mi355x-tw_3"))
+    history = history_of(curve("A", 0), two_hosts)
+    assert [(o.hardware_label, sorted(o.cells)) for o in history[1:]] == [("mi355x-amd", [4, 8]), ("mi355x-tw", [16, 32, 64])]
+
+
+def test_runners_of_one_kind_share_an_observation():
+    two_runners = points(curve("B", 1, cells=(4, 8), label="mi355x-amd_0"), curve("B", 1, cells=(16,), label="mi355x-amd_17"))
+    (observation,) = history_of(two_runners)
+    assert observation.hardware_label == "mi355x-amd"
+    assert sorted(observation.cells) == [4, 8, 16]
+
+
+def test_a_sweep_that_took_hours_is_one_observation_dated_by_its_first_point():
+    sweep = points(*(curve("A", number / 24, cells=(cell,), run="one") for number, cell in enumerate((64, 8, 4))))
+    (observation,) = history_of(sweep)
+    assert observation.measured_at == day(0)
+    assert sorted(observation.cells) == [4, 8, 64]
+
+
+def test_attempts_of_one_run_are_two_observations():
+    history = history_of(curve("A", 0, run="one"), curve("A", 0.5, run="one", attempt=2))
+    assert [o.run_attempt for o in history] == [1, 2]
+    assert find_baseline(history, 1).observation.run_attempt == 1
