@@ -1,0 +1,366 @@
+"""The command `shiftlog`: parses, calls the plain functions, writes through `pipelines.console`. Nothing is decided here.
+
+Everything heavy is imported by the command that needs it, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from warehouse.log import EventLog
+
+EXAMPLES = """\b
+Examples:
+  shiftlog demo                                   a generated sample fleet, from raw files to a page
+  shiftlog ingest results/ && shiftlog detect     your own runs
+  shiftlog shifts --engine vllm --format json     what moved
+  shiftlog explain 3f9c2a71                       why we say so, and what upstream did
+  shiftlog sql "SELECT engine, count(*) FROM points GROUP BY 1"
+"""
+
+
+def _handled(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn errors that we raise on purpose into one line and an exit status."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        from pipelines.console import ExitStatus, say
+        from warehouse.errors import ShiftlogError
+
+        try:
+            return command(*args, **kwargs)
+        except ShiftlogError as error:
+            say(f"shiftlog: {error}")
+            sys.exit(error.exit_code)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(ExitStatus.OK)
+
+    return run
+
+
+def _log(context: click.Context, *, must_exist: bool = True) -> EventLog:
+    from warehouse.errors import InputError
+    from warehouse.log import EventLog
+    from warehouse.store import Store, default_uri
+
+    store = Store(context.obj or default_uri())
+    if must_exist and not store.exists("events"):
+        raise InputError(f"no warehouse at {store.uri}; run `shiftlog ingest PATH` first, or name one with --warehouse")
+    return EventLog(store)
+
+
+def _formats(*names: str) -> Callable[[Any], Any]:
+    return click.option(
+        "--format", "output", type=click.Choice(names), default=names[0], show_default=True, help="Output format."
+    )
+
+
+@click.group(epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option("--warehouse", metavar="URI", help="Folder or s3://… [default: $SHIFTLOG_WAREHOUSE, else ./shiftlog-data]")
+@click.version_option(package_name="shiftlog", prog_name="shiftlog")
+@click.pass_context
+def main(context: click.Context, warehouse: str | None) -> None:
+    """Keep LLM-inference benchmark runs, say what moved and whether it is real, name the upstream change that may have done it.
+
+    Exit status: 0 all good, 1 failed, 2 wrong usage, 3 done but some input went to quarantine.
+    """
+    context.obj = warehouse
+
+
+@main.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH…")
+@click.option("--measured-at", metavar="TIME", help="When results without a run.json were measured, e.g. 2025-12-31T06:10:00Z.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Declare engine, run_id or run_source where a file does not say.",
+)
+@click.pass_context
+@_handled
+def ingest(context: click.Context, paths: tuple[str, ...], measured_at: str | None, settings: tuple[str, ...]) -> None:
+    """Take in files, folders, .zip, .jsonl, .gz and git repositories; the format is recognised by content.
+
+    \b
+    Examples:
+      shiftlog ingest runs/                               folders with agg_bmk.json and run.json
+      shiftlog ingest results_bmk.zip --measured-at 2025-12-31T06:10:00Z
+      shiftlog ingest sglang.git --set engine=sglang      commits and tags of a local clone
+      shiftlog ingest https://github.com/vllm-project/vllm    … of a mirror that is made (blob:none)
+
+    Safe to run twice: what the log has already is not added again. What cannot be read goes to `quarantine`.
+    """
+    from pipelines import summaries
+    from pipelines.console import ExitStatus, Progress
+    from pipelines.ingest.intake import ingest as run_ingest
+    from pipelines.projections import refresh
+    from pipelines.settings import declared, mirrors_folder
+    from warehouse.clock import system_clock
+
+    known = declared(measured_at, settings)
+    log = _log(context, must_exist=False)
+    progress = Progress("reading")
+    intake = run_ingest(log, paths, known, recorded_at=system_clock(), mirrors=mirrors_folder(log.store), announce=progress.step)
+    progress.step("tables")
+    refresh(log)
+    progress.close()
+    summaries.say_intake(intake)
+    if intake.quarantined:
+        sys.exit(ExitStatus.QUARANTINED)
+
+
+@main.command()
+@click.pass_context
+@_handled
+def detect(context: click.Context) -> None:
+    """Compare every observation with its previous comparable one; write noise, diffs, shifts and links.
+
+    \b
+    Example:
+      shiftlog detect && shiftlog shifts
+    """
+    from pipelines import summaries
+    from pipelines.console import Progress
+    from pipelines.projections import run_detection
+    from warehouse.clock import system_clock
+
+    log = _log(context)
+    progress = Progress("detect, step")
+    new = run_detection(log, system_clock(), progress.step)
+    progress.close()
+    summaries.say_detection(log.store, new)
+
+
+@main.command()
+@click.option("--engine", metavar="E", help="Only this engine: vllm, sglang, trtllm, …")
+@click.option("--since", metavar="D", help="Only shifts seen on or after this day (YYYY-MM-DD).")
+@click.option("--status", type=click.Choice(["suspected", "confirmed", "recovered", "retracted"]), help="Only this status.")
+@_formats("table", "json", "csv")
+@click.pass_context
+@_handled
+def shifts(context: click.Context, engine: str | None, since: str | None, status: str | None, output: str) -> None:
+    """List what moved, and how sure we are.
+
+    \b
+    Examples:
+      shiftlog shifts --engine sglang --status confirmed
+      shiftlog shifts --since 2026-01-01 --format json | jq '.[].shift_id'
+    """
+    from pipelines import summaries
+    from pipelines.answers import find_shifts
+    from pipelines.settings import canonical_engine, day
+
+    log = _log(context)
+    summaries.warn_if_stale(log)
+    found = find_shifts(log.store, engine=canonical_engine(engine), since=day(since, "--since"), status=status)
+    summaries.out_shifts(found, output)
+
+
+@main.command()
+@click.argument("shift_id")
+@_formats("text", "json")
+@click.pass_context
+@_handled
+def explain(context: click.Context, shift_id: str, output: str) -> None:
+    """Tell one shift in full: numbers, noise floor, health, change set, ranked upstream changes.
+
+    SHIFT_ID may be shortened to a unique beginning of at least six characters.
+
+    \b
+    Example:
+      shiftlog explain 3f9c2a71
+    """
+    from pipelines import summaries
+    from pipelines.answers import explain as explain_shift
+
+    log = _log(context)
+    summaries.warn_if_stale(log)
+    summaries.out_explanation(explain_shift(log.store, shift_id), output)
+
+
+@main.command()
+@click.argument("engine")
+@click.argument("start", metavar="FROM")
+@click.argument("end", metavar="TO")
+@click.option("--hardware", metavar="H", help="Rank for this accelerator: b200, mi355x, …")
+@click.option("--model", metavar="M", help="… this model family: dsr1, gptoss120b, …")
+@click.option("--precision", metavar="P", help="… this precision: fp4, fp8, …")
+@click.option("--spec", metavar="S", help="… this speculative decoding method: mtp, …")
+@click.option("--disagg", is_flag=True, help="… disaggregated prefill and decode.")
+@click.option("--direction", type=click.Choice(["regression", "speedup"]), help="… what happened.")
+@click.option("--metric", metavar="NAME", help="… where it showed: tput_per_gpu, tpot_median, ttft_median, …")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="Show only the first N changes [default: all in JSON, 20 in the table]."
+)
+@_formats("table", "json")
+@click.pass_context
+@_handled
+def changes(context: click.Context, engine: str, start: str, end: str, output: str, limit: int | None, **facets: Any) -> None:
+    """List what upstream did between two builds, ranked for a configuration.
+
+    FROM and TO: a version, a tag, a commit, an image reference or a date.
+
+    \b
+    Examples:
+      shiftlog changes sglang 0.5.5 0.5.6 --hardware b200 --model dsr1 --direction speedup
+      shiftlog changes vllm vllm/vllm-openai:v0.11.2 vllm/vllm-openai:v0.13.0 --format json
+    """
+    from pipelines import summaries
+    from pipelines.settings import upstream_changes
+
+    answer = upstream_changes(_log(context), engine, start, end, limit if output == "json" else limit or 20, facets)
+    summaries.out_changes(answer, output)
+
+
+@main.command()
+@click.argument("images", nargs=-1, required=True, metavar="IMAGE…")
+@_formats("table", "json")
+@_handled
+def build(images: tuple[str, ...], output: str) -> None:
+    """Tell what image references hold (engine, version, commit), from where, and how sure that is.
+
+    \b
+    Examples:
+      shiftlog build lmsysorg/sglang:v0.5.6-cu129-amd64
+      shiftlog build 'nvcr.io#nvidia/tensorrt-llm/release:1.2.0rc2' --format json
+    """
+    from pipelines import summaries
+    from warehouse.image import parse
+
+    summaries.out_builds([parse(image).model_dump(exclude={"ref"}) for image in images], output)
+
+
+@main.command()
+@click.option("--out", "folder", metavar="DIR", default="shiftlog-report", show_default=True, help="Folder for index.html.")
+@click.pass_context
+@_handled
+def report(context: click.Context, folder: str) -> None:
+    """Write one self-contained HTML page: shifts, histories, velocity. It needs no network.
+
+    \b
+    Example:
+      shiftlog report --out /srv/www/shiftlog
+    """
+    from pipelines import summaries
+    from pipelines.console import say
+    from pipelines.pages import write_report
+
+    log = _log(context)
+    summaries.warn_if_stale(log)
+    say(f"wrote {write_report(log.store, folder)}")
+
+
+@main.command()
+@click.argument("query")
+@_formats("table", "json", "csv", "parquet")
+@click.pass_context
+@_handled
+def sql(context: click.Context, query: str, output: str) -> None:
+    """Ask the tables in SQL (DuckDB's dialect), read-only. Times are UTC.
+
+    \b
+    Examples:
+      shiftlog sql "SHOW TABLES"
+      shiftlog sql "DESCRIBE points"
+      shiftlog sql "SELECT hardware, isl, osl, reported_pct, steady_pct FROM diffs WHERE to_engine_version = '0.13.0'"
+      shiftlog sql "FROM points" --format parquet > points.parquet
+    """
+    from pipelines import summaries
+    from pipelines.projections import refresh
+    from warehouse.sql import query as run_query
+
+    log = _log(context)
+    refresh(log)
+    summaries.out_frame(run_query(log.store, query), output)
+
+
+@main.command("log")
+@click.option("--type", "event_type", metavar="NAME", help="Only events of this type, e.g. ResultRecorded.")
+@click.option("--after", type=click.IntRange(min=0), default=0, help="Only events behind this sequence.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many, the newest.")
+@_formats("table", "json", "csv")
+@click.pass_context
+@_handled
+def show_log(context: click.Context, event_type: str | None, after: int, limit: int, output: str) -> None:
+    """Show the event log.
+
+    \b
+    Examples:
+      shiftlog log --type ShiftReported
+      shiftlog log --after 1200 --limit 1000 --format json
+    """
+    from pipelines import summaries
+
+    types = (event_type,) if event_type else ()
+    summaries.out_frame(_log(context).read(*types, after=after).tail(limit), output, summaries.LOG_COLUMNS)
+
+
+@main.command()
+@click.pass_context
+@_handled
+def rebuild(context: click.Context) -> None:
+    """Drop every table but the log and build it again from the log alone.
+
+    \b
+    Example:
+      shiftlog rebuild
+    """
+    from pipelines import projections, summaries
+    from warehouse.clock import system_clock
+
+    summaries.out_rebuild(projections.rebuild(_log(context), system_clock()))
+
+
+@main.command()
+@click.pass_context
+@_handled
+def verify(context: click.Context) -> None:
+    """Recompute every event's hash, look for gaps and duplicates, and compare the tables with the log.
+
+    \b
+    Example:
+      shiftlog verify || echo "ask before you trust this warehouse"
+    """
+    from pipelines import summaries
+    from pipelines.console import ExitStatus
+    from pipelines.verification import verify as run_verify
+
+    findings = run_verify(_log(context))
+    summaries.out_findings(findings)
+    if findings:
+        sys.exit(ExitStatus.FAILED)
+
+
+@main.command()
+@_handled
+def formats() -> None:
+    """List the record formats that `ingest` reads."""
+    from pipelines import summaries
+
+    summaries.out_formats()
+
+
+@main.command()
+@click.option(
+    "--out", "folder", metavar="DIR", default="shiftlog-demo", show_default=True, help="Folder for sample, warehouse and page."
+)
+@_handled
+def demo(folder: str) -> None:
+    """Generate a sample fleet, then ingest, detect, link and report it, offline. The page ends with: planted against found.
+
+    \b
+    Example:
+      shiftlog demo && xdg-open shiftlog-demo/report/index.html
+    """
+    from pipelines.demo.run import run_demo
+
+    run_demo(folder)

@@ -1,0 +1,231 @@
+"""What each verb prints: the results of the plain functions as tables, JSON, CSV or sentences."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from pipelines.console import finite, out, out_csv, out_json, out_table, safe, say
+from pipelines.ingest import formats
+from pipelines.ingest.intake import Intake
+from warehouse.errors import InputError
+from warehouse.store import Store
+
+LOG_COLUMNS = ("sequence", "event_type", "subject", "occurred_at", "recorded_at", "source_name", "source_position")
+FAULTS_SHOWN = 10
+IGNORED_SHOWN = 5
+
+
+def say_intake(intake: Intake) -> None:
+    """Say what an ingest read, what is new, and what was not read."""
+    read = intake.read
+    kinds = (
+        ("RunReported", "run"),
+        ("ResultRecorded", "point"),
+        ("CommitLanded", "commit"),
+        ("ReleasePublished", "release fact"),
+        ("DependencyPinned", "dependency"),
+    )
+    parts = [_count(read[kind], word) for kind, word in kinds if read[kind]]
+    empty = f" ({_count(intake.empty, 'file')} empty)" if intake.empty else ""
+    say(
+        f"read {', '.join(parts) or 'nothing'} from {_count(intake.files, 'file')}{empty}; "
+        f"{len(intake.quarantined):,} in quarantine; {_count(sum(intake.new.values()), 'new event')}"
+    )
+    for kind, name in sorted(intake.unknown_names):
+        say(f"  unknown {kind} {name!r} in {_count(intake.unknown_names[kind, name], 'record')}: kept as it stands")
+    for fault in intake.quarantined[:FAULTS_SHOWN]:
+        say(f"  quarantined {fault.name}{' ' + fault.position if fault.position else ''}: {fault.reason}")
+    if len(intake.quarantined) > FAULTS_SHOWN:
+        say(f"  … {len(intake.quarantined) - FAULTS_SHOWN:,} more: shiftlog sql 'FROM quarantine'")
+    if intake.ignored:
+        more = f", … {len(intake.ignored) - IGNORED_SHOWN:,} more" if len(intake.ignored) > IGNORED_SHOWN else ""
+        say(f"  not looked at: {', '.join(intake.ignored[:IGNORED_SHOWN])}{more}")
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}" if word != "dependency" else f"{number:,} dependencies"
+
+
+def say_detection(store: Store, new: int) -> None:
+    """Say how many comparisons were made and what they gave."""
+    diffs = store.count("diffs")
+    shifts = store.read("shifts").filter(pl.col("status") != "retracted")
+    notices = shifts.filter(pl.col("attribution") == "measurement").height
+    engine = shifts.filter(pl.col("attribution") == "engine").height
+    say(
+        f"{_count(diffs, 'comparison')}: {_count(shifts.height, 'shift')}, {engine:,} attributed to an engine build, "
+        f"{_count(notices, 'measurement notice')}; {_count(new, 'new statement')}"
+    )
+
+
+def warn_if_stale(log: Any) -> None:
+    """Say so where the log holds results or upstream facts that no detection has seen."""
+    from pipelines.projections import is_detection_current
+
+    if not is_detection_current(log):
+        say("note: the log holds facts that no detection has seen; run `shiftlog detect`")
+
+
+def out_shifts(shifts: list[dict[str, Any]], output: str) -> None:
+    """Print shifts; the table shows the essentials, JSON and CSV everything."""
+    if output == "json":
+        out_json(finite(shifts))
+    elif output == "csv":
+        flat = [
+            {
+                **{k: v for k, v in s.items() if k not in ("from", "to", "curve")},
+                **{f"from_{k}": v for k, v in s["from"].items()},
+                **{f"to_{k}": v for k, v in s["to"].items()},
+            }
+            for s in shifts
+        ]
+        out_csv(list(flat[0]) if flat else ["shift_id"], [list(row.values()) for row in flat])
+    else:
+        header = (
+            "shift",
+            "day",
+            "status",
+            "attribution",
+            "stack",
+            "model",
+            "isl/osl",
+            "change",
+            "cells",
+            "noise",
+            "q",
+            "from → to",
+        )
+        out_table(header, [_shift_line(shift) for shift in shifts], right=(7, 8, 9, 10))
+        say(f"{_count(len(shifts), 'shift')}; `shiftlog explain SHIFT` tells one in full")
+
+
+def _shift_line(shift: dict[str, Any]) -> tuple[str, ...]:
+    noise = f"{shift['noise_pct']:.1f} %" if shift["noise_pct"] is not None else "–"
+    q_value = f"{shift['q_value']:.3f}" if shift["q_value"] is not None else "–"
+    return (
+        shift["shift_id"][:8],
+        shift["night"],
+        shift["status"],
+        shift["attribution"],
+        f"{shift['engine']} {shift['hardware']}",
+        f"{shift['model']} {shift['precision']}",
+        f"{shift['isl']}/{shift['osl']}",
+        f"{shift['size_pct']:+.1f} %",
+        f"{shift['agreeing'] or 0}/{shift['cells'] or 0}",
+        noise,
+        q_value,
+        f"{_build(shift['from'])} → {_build(shift['to'])}",
+    )
+
+
+def _build(side: dict[str, Any]) -> str:
+    return str(side["engine_version"] or (side["image_ref"] or "unknown").rsplit("/", 1)[-1])
+
+
+def out_explanation(shift: dict[str, Any], output: str) -> None:
+    """Print one shift in full."""
+    if output == "json":
+        out_json(finite(shift))
+        return
+    from pipelines.explanation import sentences
+
+    for line in sentences(shift):
+        out(safe(line))
+
+
+def out_changes(answer: dict[str, Any], output: str) -> None:
+    """Print what upstream did between two builds."""
+    if output == "json":
+        out_json(finite(answer))
+        return
+    span = answer["range"]
+    say(f"{answer['candidates']:,} changes; {span['how']}" + ("; one end of the range is open" if answer["open_ended"] else ""))
+    header = ("rank", "score", "PR", "commit", "title", "evidence")
+    out_table(
+        header,
+        [
+            (
+                c["rank"],
+                f"{c['score']:.1f}",
+                f"#{c['pr']}" if c["pr"] else "–",
+                c["commit"][:9],
+                c["title"][:90],
+                "; ".join(c["evidence"])[:110],
+            )
+            for c in answer["changes"]
+        ],
+        right=(0, 1),
+    )
+    if len(answer["changes"]) < answer["candidates"]:
+        say(f"first {len(answer['changes'])} of {answer['candidates']:,}; --limit N or --format json shows more")
+
+
+def out_builds(builds: list[dict[str, Any]], output: str) -> None:
+    """Print what image references hold."""
+    if output == "json":
+        out_json(builds)
+        return
+    header = ("image", "engine", "version", "commit", "date", "wrapper", "source", "confidence")
+    out_table(
+        header,
+        [
+            (
+                b["image"],
+                b["engine"],
+                b["version"],
+                (b["commit"] or "–")[:12],
+                b["date"],
+                f"{b['wrapper']} {b['wrapper_version'] or ''}".strip() if b["wrapper"] else None,
+                b["source"],
+                b["confidence"],
+            )
+            for b in builds
+        ],
+    )
+
+
+def out_frame(frame: pl.DataFrame, output: str, columns: Sequence[str] = ()) -> None:
+    """Print a frame: table (only *columns*, where given), JSON, CSV, or Parquet bytes."""
+    if output == "parquet":
+        if sys.stdout.isatty():
+            raise InputError("--format parquet writes bytes; send it to a file: … --format parquet > answer.parquet")
+        frame.write_parquet(sys.stdout.buffer)
+    elif output == "json":
+        out_json(finite(frame.to_dicts()))
+    elif output == "csv":
+        out_csv(frame.columns, frame.iter_rows())
+    else:
+        shown = frame.select(columns) if columns else frame
+        numbers = [i for i, dtype in enumerate(shown.dtypes) if dtype.is_numeric()]
+        out_table(shown.columns, shown.iter_rows(), right=numbers)
+        say(_count(frame.height, "row"))
+
+
+def out_rebuild(hashes: dict[str, tuple[str | None, str]]) -> None:
+    """Print each table's content hash before and after a rebuild."""
+    rows = [
+        (name, (before or "–")[:16], after[:16], "new" if before is None else "same" if before == after else "changed")
+        for name, (before, after) in hashes.items()
+    ]
+    out_table(("table", "before", "after", "content"), rows)
+
+
+def out_findings(findings: list[str]) -> None:
+    """Print what a verification found."""
+    for finding in findings:
+        out(safe(finding))
+    say("the log and its tables are sound" if not findings else f"{_count(len(findings), 'finding')}")
+
+
+def out_formats() -> None:
+    """Print the record formats that are read."""
+    upstream = (
+        ("commits", "upstream commits: JSON lines with hash, subject, pr, files; or a git repository"),
+        ("releases", "upstream releases: anchors, upload lists, tags, version tables, GitHub's release list"),
+        ("run", "GitHub's run object (run.json): time and identity of the results beside and below it"),
+    )
+    out_table(("format", "what it is"), [(record.name, record.title) for record in formats.FORMATS] + list(upstream))

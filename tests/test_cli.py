@@ -1,0 +1,290 @@
+"""The command line as users and other tools meet it: exit statuses, one-line errors, JSON and nothing else on stdout."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from click.testing import CliRunner, Result
+
+from pipelines.cli import main
+from tests.records import row, sweep, write_run
+
+ROOT = Path(__file__).resolve().parents[1]
+OLD, NEW = "vllm/vllm-openai:v0.90.0", "vllm/vllm-openai:v0.91.0"
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Path:
+    """Three repeats of one build and then a build that is eight per cent slower, ingested and detected."""
+    runs = tmp_path / "runs"
+    for day, wobble in ((1, 1.0), (2, 1.002), (3, 0.999)):
+        write_run(runs, day, f"2026-01-0{day}T06:00:00Z", sweep(image=OLD, speed=wobble))
+    write_run(runs, 4, "2026-01-04T06:00:00Z", sweep(image=NEW, speed=0.92))
+    place = tmp_path / "warehouse"
+    assert call(place, "ingest", str(runs)).exit_code == 0
+    assert call(place, "detect").exit_code == 0
+    return place
+
+
+def call(warehouse: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["--warehouse", str(warehouse), *arguments], catch_exceptions=False)
+
+
+def test_help_of_every_verb_has_an_example() -> None:
+    assert set(main.commands) >= {
+        "demo",
+        "ingest",
+        "detect",
+        "shifts",
+        "explain",
+        "changes",
+        "build",
+        "report",
+        "sql",
+        "log",
+        "rebuild",
+        "verify",
+    }
+    for name in main.commands:
+        result = CliRunner().invoke(main, [name, "--help"])
+        assert result.exit_code == 0
+        assert "Example" in result.stdout or name == "formats", name
+
+
+def test_help_does_not_import_what_it_does_not_need() -> None:
+    code = (
+        "import sys; from pipelines.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "heavy = {'dagster', 'polars', 'deltalake', 'plotly', 'duckdb', 'numpy', 'pydantic'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_ingest_says_what_it_read_and_twice_adds_nothing(warehouse: Path, tmp_path: Path) -> None:
+    again = call(warehouse, "ingest", str(tmp_path / "runs"))
+    assert again.exit_code == 0
+    assert again.stdout == ""
+    assert "4 runs, 20 points from 8 files; 0 in quarantine; 0 new events" in again.stderr
+
+
+def test_what_cannot_be_read_gives_status_3_and_the_rest_goes_in(warehouse: Path, tmp_path: Path) -> None:
+    bad = row(128, image=NEW, isl="long")
+    write_run(tmp_path / "more", 5, "2026-01-05T06:00:00Z", [row(4, image=NEW), bad, "not a row", row(8, image=NEW)])
+    result = call(warehouse, "ingest", str(tmp_path / "more"))
+    assert result.exit_code == 3
+    assert "2 points" in result.stderr and "2 in quarantine" in result.stderr
+    assert "agg_bmk.json /1: isl:" in result.stderr
+    rows = json.loads(
+        call(warehouse, "sql", "SELECT name, position FROM quarantine ORDER BY position", "--format", "json").stdout
+    )
+    assert rows == [{"name": "more/run_5/agg_bmk.json", "position": "/1"}, {"name": "more/run_5/agg_bmk.json", "position": "/2"}]
+
+
+def test_shifts_json_keeps_the_contract(warehouse: Path) -> None:
+    result = call(warehouse, "shifts", "--format", "json")
+    shifts = json.loads(result.stdout)
+    assert len(shifts) == 1
+    shift = shifts[0]
+    assert {
+        "shift_id",
+        "status",
+        "direction",
+        "metric",
+        "size_pct",
+        "interval_pct",
+        "cells",
+        "cells_total",
+        "noise_pct",
+        "noise_repeats",
+        "p_value",
+        "q_value",
+        "engine",
+        "hardware",
+        "model",
+        "precision",
+        "isl",
+        "osl",
+        "curve_id",
+        "curve",
+        "from",
+        "to",
+        "change_set",
+        "attribution",
+        "health",
+    } <= shift.keys()
+    for side in ("from", "to"):
+        assert {"measured_at", "run_id", "image_ref", "image_digest", "engine_version"} <= shift[side].keys()
+    assert (shift["direction"], shift["attribution"], shift["change_set"]) == ("regression", "engine", ["build"])
+    assert shift["size_pct"] == pytest.approx(-8, abs=1)
+    assert shift["interval_pct"][0] < shift["size_pct"] < shift["interval_pct"][1]
+    assert (shift["from"]["engine_version"], shift["to"]["engine_version"]) == ("0.90.0", "0.91.0")
+    assert shift["to"]["measured_at"] == "2026-01-04T06:00:00Z"
+    assert shift["curve"]["tp"] == 8 and "concurrency" not in shift["curve"]
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        (("--engine", "vllm"), 1),
+        (("--engine", "sglang"), 0),
+        (("--since", "2026-01-04"), 1),
+        (("--since", "2026-01-05"), 0),
+        (("--status", "suspected"), 1),
+        (("--status", "recovered"), 0),
+    ],
+)
+def test_shifts_filters(warehouse: Path, options: tuple[str, ...], count: int) -> None:
+    assert len(json.loads(call(warehouse, "shifts", "--format", "json", *options).stdout)) == count
+
+
+def test_explain_takes_a_beginning_of_the_id(warehouse: Path) -> None:
+    shift = json.loads(call(warehouse, "shifts", "--format", "json").stdout)[0]
+    told = call(warehouse, "explain", shift["shift_id"][:8])
+    assert told.exit_code == 0
+    assert "engine: the build is all that is known to differ" in told.stdout
+    assert OLD in told.stdout and NEW in told.stdout
+    assert json.loads(call(warehouse, "explain", shift["shift_id"], "--format", "json").stdout)["upstream"] is None
+    assert call(warehouse, "explain", "ffffffff").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM glob('/etc/*')",
+        "COPY points TO '{out}'",
+        "COPY (SELECT 1) TO '{out}'",
+        "INSERT INTO points SELECT * FROM points",
+        "DELETE FROM events",
+        "DROP TABLE events",
+        "UPDATE points SET tp = 1",
+        "CREATE TABLE t AS SELECT 1",
+        "ATTACH '{out}'",
+        "EXPORT DATABASE '{out}'",
+        "SET enable_external_access = true",
+        "INSTALL httpfs",
+        "SELECT 1; DROP TABLE points",
+        "EXPLAIN ANALYZE COPY (SELECT 1) TO '{out}'",
+        "WITH a AS (DELETE FROM points RETURNING *) SELECT * FROM a",
+        "SELEC 1",
+        "",
+    ],
+)
+def test_sql_reads_no_file_writes_none_and_changes_nothing(warehouse: Path, tmp_path: Path, statement: str) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    result = call(warehouse, "sql", statement.format(out=tmp_path / "out"))
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith("shiftlog: ") and "root:" not in result.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+    assert json.loads(call(warehouse, "sql", "SELECT count(*) n FROM points", "--format", "json").stdout) == [{"n": 20}]
+
+
+def test_sql_formats(warehouse: Path) -> None:
+    statement = "SELECT concurrency, count(*) AS n, max(measured_at) AS last FROM points GROUP BY ALL ORDER BY ALL LIMIT 1"
+    assert call(warehouse, "sql", statement, "--format", "csv").stdout == "concurrency,n,last\n4,4,2026-01-04T06:00:00Z\n"
+    assert json.loads(call(warehouse, "sql", statement, "--format", "json").stdout) == [
+        {"concurrency": 4, "n": 4, "last": "2026-01-04T06:00:00Z"}
+    ]
+    assert pl.read_parquet(io.BytesIO(call(warehouse, "sql", statement, "--format", "parquet").stdout_bytes)).height == 1
+    assert "concurrency" in call(warehouse, "sql", "DESCRIBE points").stdout
+    assert "points" in call(warehouse, "sql", "SHOW TABLES").stdout
+
+
+def test_rebuild_gives_the_same_content_and_verify_agrees(warehouse: Path) -> None:
+    lines = call(warehouse, "rebuild").stdout.splitlines()[2:]
+    assert len(lines) == 11
+    assert all(line.endswith("same") for line in lines)
+    assert call(warehouse, "verify").exit_code == 0
+
+
+def test_verify_finds_a_table_that_does_not_follow_from_the_log(warehouse: Path) -> None:
+    from warehouse.store import Store
+
+    store = Store(str(warehouse))
+    points = store.read("points")
+    store.overwrite("points", points.with_columns(tput_per_gpu=pl.col("tput_per_gpu") * 2), store.up_to("points") or 0)
+    result = call(warehouse, "verify")
+    assert result.exit_code == 1
+    assert "table points does not follow from the log; run `shiftlog rebuild`" in result.stdout
+
+
+def test_build_tells_what_an_image_holds() -> None:
+    result = CliRunner().invoke(
+        main, ["build", "nvcr.io#nvidia/tensorrt-llm/release:1.2.0rc2", "rocm/sgl-dev:deepseek-v4-mi35x", "--format", "json"]
+    )
+    known, unknown = json.loads(result.stdout)
+    assert list(known) == [
+        "image",
+        "repo",
+        "tag",
+        "digest",
+        "engine",
+        "version",
+        "commit",
+        "date",
+        "wrapper",
+        "wrapper_version",
+        "source",
+        "confidence",
+    ]
+    assert (known["engine"], known["version"], known["repo"]) == ("trtllm", "1.2.0rc2", "nvcr.io/nvidia/tensorrt-llm/release")
+    assert (unknown["engine"], unknown["version"], unknown["source"], unknown["confidence"]) == (
+        "sglang",
+        None,
+        "unknown",
+        "none",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("shifts",), "no warehouse at"),
+        (("ingest", "/no/such/path"), "no such file or folder"),
+        (("ingest", ".", "--measured-at", "yesterday"), "--measured-at"),
+        (("ingest", ".", "--measured-at", "2026-01-01T00:00:00"), "time zone"),
+        (("ingest", ".", "--set", "colour=red"), "--set"),
+        (("build", "not an image"), "not an image reference"),
+    ],
+)
+def test_wrong_use_is_one_line_and_status_2(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    result = call(tmp_path / "none", *arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("shiftlog: ") and result.stderr.count("\n") == 1
+    assert words in result.stderr
+
+
+def test_report_is_one_page(warehouse: Path, tmp_path: Path) -> None:
+    assert call(warehouse, "report", "--out", str(tmp_path / "page")).exit_code == 0
+    assert [path.name for path in (tmp_path / "page").iterdir()] == ["index.html"]
+    text = (tmp_path / "page" / "index.html").read_text("utf-8")
+    assert NEW in text
+
+
+def test_a_log_with_news_that_no_detection_saw_is_said(warehouse: Path, tmp_path: Path) -> None:
+    write_run(tmp_path / "late", 9, "2026-01-09T06:00:00Z", sweep(image=NEW, speed=0.92))
+    call(warehouse, "ingest", str(tmp_path / "late"))
+    assert "run `shiftlog detect`" in call(warehouse, "shifts").stderr
+    call(warehouse, "detect")
+    shift = json.loads(call(warehouse, "shifts", "--format", "json").stdout)[0]
+    assert shift["status"] == "confirmed"
+    assert [
+        event["event_type"] for event in json.loads(call(warehouse, "log", "--type", "ShiftReported", "--format", "json").stdout)
+    ] == ["ShiftReported", "ShiftReported"]
+
+
+def test_strangers_text_does_not_reach_the_terminal_raw(tmp_path: Path) -> None:
+    write_run(tmp_path / "runs", 1, "2026-01-01T06:00:00Z", [row(4, hw="\x1b[31mred\x07")])
+    result = call(tmp_path / "warehouse", "ingest", str(tmp_path / "runs"))
+    assert "\x1b" not in result.stderr and "\x07" not in result.stderr
