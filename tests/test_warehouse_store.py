@@ -37,7 +37,6 @@ def test_an_absent_table_is_empty_and_has_its_schema(store: Store, name: str) ->
     assert read.is_empty()
     assert read.schema == TABLES[name].schema
     assert store.version(name) is None
-    assert store.files(name) == 0
     assert not Path(store.uri).exists()
 
 
@@ -137,16 +136,6 @@ def test_files_hold_plain_strings_and_utc_microseconds(store: Store, log: EventL
     assert (times.unit, times.tz) == ("us", "UTC")
 
 
-def test_compaction_keeps_every_row(store: Store, log: EventLog) -> None:
-    for number in range(5):
-        append_one(log, number)
-    before = store.read("events")
-    assert store.files("events") == 5
-    store.compact("events")
-    assert store.files("events") == 1
-    assert store.read("events").equals(before)
-
-
 def one_line(action: object) -> str:
     assert callable(action)
     with pytest.raises((StoreError, InputError)) as failed:
@@ -192,7 +181,7 @@ def test_a_damaged_data_file(store: Store, log: EventLog, damage: bytes | None) 
 def test_a_table_of_another_version_is_named_as_such(store: Store) -> None:
     other = frame("points", [point()]).drop("verdict")
     write_deltalake(store.table_uri("points"), other.to_arrow(compat_level=pl.CompatLevel.oldest()))
-    assert "another version; run `shiftlog rebuild`" in one_line(lambda: store.read("points"))
+    assert "another version of shiftlog; run `shiftlog rebuild`" in one_line(lambda: store.read("points"))
     store.overwrite("points", frame("points", [point()]), 1)
     assert store.read("points").height == 1
 

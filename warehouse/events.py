@@ -5,7 +5,7 @@ learned twice, from whatever file, is one event. Where it came from (`source`) a
 part of the id.
 
 Belongs here: the payload of each event type and the envelope. Does not: storing (`warehouse.log`), folding into tables.
-To add an event type: one frozen class below, with a past-tense name; `PAYLOADS` finds it.
+To add an event type: one frozen class below, with a past-tense name, and its line in `PAYLOADS`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,10 @@ class RunKey(Frozen):
 
 
 class RunReported(Payload):
-    """A benchmark run exists; times are UTC texts as the source gave them. A later, different report corrects it."""
+    """A benchmark run exists; times are texts as the source gave them. A later, different report corrects it.
+
+    A report that was made before is one event, so a correction cannot be taken back by repeating what it corrected.
+    """
 
     run: RunKey
     name: str | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -69,7 +69,7 @@ def normalise(image: str) -> str:
     return re.sub(r"^(index\.)?docker\.io/", "", text)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def parse(image: str) -> ImageReference:
     """Return what *image* holds; raises InputError where it is not an image reference at all."""
     if len(image) > MAX_REFERENCE:

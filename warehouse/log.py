@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import polars as pl
+from pydantic import ValidationError
 
+from warehouse.errors import StoreError
 from warehouse.events import Event, Payload, payload_of
 from warehouse.schemas import EVENTS
 from warehouse.store import Store
@@ -48,9 +50,12 @@ class EventLog:
         return dict(frame.iter_rows())
 
     def payloads(self, event_type: str) -> Iterator[tuple[dict[str, object], Payload]]:
-        """Yield (row, typed payload) of every event of one type, in log order."""
+        """Yield (row, typed payload) of every event of one type, in log order; raises StoreError for one that cannot be one."""
         for row in self.read(event_type).iter_rows(named=True):
-            yield row, payload_of(event_type, row["payload"])
+            try:
+                yield row, payload_of(event_type, row["payload"])
+            except ValidationError:
+                raise StoreError(f"event {row['sequence']} is no {event_type}; run `shiftlog verify`") from None
 
     def _append_batch(self, batch: list[Event]) -> Counter[str]:
         incoming = _frame(batch).unique("event_id", keep="first", maintain_order=True)

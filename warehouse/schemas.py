@@ -185,7 +185,10 @@ POINTS = Table(
         Column("metric_definition", TEXT, "which definition of the metrics holds"),
         *METRIC_COLUMNS,
         Column("metrics_other", METRICS, "numbers that have no column, by their recorded name"),
-        Column("health", TEXTS, "why the measurement may be unfit: cold_start, …"),
+        Column(
+            "reused", FLAG, "the very same record stands under another run as well; it is no repeat and is compared there only"
+        ),
+        Column("health", TEXTS, "why the measurement may be unfit: cold_start, latency_skew"),
         Column("verdict", TEXT, "fit, suspect or unfit for comparison"),
     ),
     order=("measured_at", "run_source", "run_id", "run_attempt", "cell_id", "record_hash"),
@@ -208,7 +211,11 @@ BUILDS = Table(
         Column("wrapper_version", TEXT, "its version"),
         Column("source", TEXT, "where the version or commit is known from"),
         Column("confidence", TEXT, "high, medium, low, none"),
-        Column("build_order", INT, "order among the builds of one engine: PEP 440 version, then date, then first seen"),
+        Column(
+            "build_order",
+            INT,
+            "order among the builds of one engine: first measured; those with a version in PEP 440 order among themselves",
+        ),
         Column("first_measured_at", TIME, "first point"),
         Column("last_measured_at", TIME, "last point"),
         Column("points", INT, "points measured on it"),
@@ -280,14 +287,16 @@ COMPARISON: tuple[Column, ...] = (
     Column("change_set", TEXTS, "all that is known to differ between the two"),
     Column("change_detail", TEXTS, "the same in words"),
     Column("same_build", FLAG, "nothing in the build differs"),
-    Column("attribution", TEXT, "engine, recipe, harness, checkpoint, environment, measurement, mixed, unknown"),
+    Column(
+        "attribution", TEXT, "engine, recipe, harness, checkpoint, environment, measurement, mixed, unknown; null: not flagged"
+    ),
     Column("health", TEXTS, "health findings of either observation"),
     Column("flagged", FLAG, "passes effect gate, noise floor and false-discovery control"),
 )
 
 DIFFS = Table(
     "diffs",
-    "every comparison of a curve with its previous comparable observation, flagged or not",
+    "every comparison of a curve (two or more shared cells) with its previous comparable observation, flagged or not",
     (Column("diff_id", TEXT, "hash of curve and both observations"), *COMPARISON),
     order=("to_measured_at", "to_run_id", "curve_id", "to_build_id"),
 )

@@ -1,7 +1,7 @@
 """Read-only SQL over the tables: DuckDB's dialect, locked.
 
-The tables that a statement names are loaded as Arrow and registered; then file access, extensions and settings are switched
-off for good and the statement runs. Times are UTC and shown without a zone, because DuckDB needs an extension, which it would
+File access, extensions and settings are switched off for good; then the tables that a statement names are loaded as Arrow and
+registered, and the statement runs. Times are UTC and shown without a zone, because DuckDB needs an extension, which it would
 have to download, to work with zones. One statement, and only one that reads: SELECT, WITH, VALUES, FROM, DESCRIBE, SHOW, EXPLAIN.
 """
 
@@ -34,11 +34,11 @@ def query(store: Store, statement: str) -> pl.DataFrame:
         raise QueryError(f"statement of {len(statement)} characters; at most {MAX_QUERY} are read")
     connection = duckdb.connect(":memory:")
     try:
+        for setting in LOCK:  # first of all: naming the tables of a statement binds it, and binding opens files
+            connection.execute(setting)
         _check(connection, statement)
         for name in sorted(_named(connection, statement)):
             connection.register(name, _zoneless(store.read(name)).to_arrow(compat_level=pl.CompatLevel.oldest()))
-        for setting in LOCK:
-            connection.execute(setting)
         answer: pl.DataFrame = connection.sql(statement).pl()
         return answer
     except duckdb.Error as error:

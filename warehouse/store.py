@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import polars as pl
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -27,6 +28,8 @@ from warehouse.schemas import TABLES, Table
 T = TypeVar("T")
 FENCE = "shiftlog"
 UP_TO = "shiftlog.up_to"
+UNUSABLE = "[]^|%\\"
+"""Characters of a path that delta-rs refuses, or decodes into another path."""
 ATTEMPTS = 60
 LOG_SETTINGS = {
     "delta.appendOnly": "true",
@@ -46,8 +49,8 @@ class Store:
     def __init__(self, uri: str) -> None:
         self.uri = uri.rstrip("/") or "/"
         self.local = "://" not in self.uri
-        if self.local and Path(self.uri).exists() and not Path(self.uri).is_dir():
-            raise InputError(f"--warehouse {self.uri}: is a file; name a folder")
+        if self.local:
+            _check_folder(Path(self.uri))
 
     def table_uri(self, name: str) -> str:
         """Return where the table called *name* is kept."""
@@ -62,11 +65,25 @@ class Store:
         table = TABLES[name]
         if not self.exists(name):
             return pl.LazyFrame(schema=table.schema)
-        frame = self._translated(name, "opened", lambda: pl.scan_delta(self.table_uri(name)))
-        stored = self._translated(name, "opened", lambda: frame.collect_schema())
-        if stored != table.schema:
-            raise SchemaError(f"table {name} in {self.uri} was written by another version; run `shiftlog rebuild`")
-        return frame
+        if not self._fits(name):
+            mend = "it needs that version" if table.append_only else "run `shiftlog rebuild`"
+            raise SchemaError(f"table {name} in {self.uri} was written by another version of shiftlog; {mend}")
+        return self._opened(name)
+
+    def _opened(self, name: str) -> pl.LazyFrame:
+        """Return a table as it is stored.
+
+        delta-rs tells paths percent-encoded and polars takes them literally, so files with such a path are read by their own.
+        """
+        files = self._translated(name, "opened", lambda: DeltaTable(self.table_uri(name)).file_uris())
+        if self.local and any("%" in file for file in files):
+            return pl.scan_parquet([unquote(file) for file in files], glob=False)
+        return self._translated(name, "opened", lambda: pl.scan_delta(self.table_uri(name)))
+
+    def _fits(self, name: str) -> bool:
+        """Say whether a stored table has the schema of this version."""
+        stored = self._translated(name, "opened", lambda: self._opened(name).collect_schema())
+        return stored == TABLES[name].schema
 
     def read(self, name: str) -> pl.DataFrame:
         """Return the whole table called *name*, ordered by its order columns."""
@@ -111,8 +128,11 @@ class Store:
         )
 
     def up_to(self, name: str) -> int | None:
-        """Return the log sequence that the projection called *name* follows from, or None where it must be built."""
-        if not self.exists(name):
+        """Return the log sequence that the projection called *name* follows from.
+
+        None where it must be built: it is not there, or another version wrote it with another schema.
+        """
+        if not self.exists(name) or not self._fits(name):
             return None
         history = self._translated(name, "opened", lambda: DeltaTable(self.table_uri(name)).history(1))
         return int(history[0][UP_TO]) if history and UP_TO in history[0] else None
@@ -152,16 +172,6 @@ class Store:
                 raise self._explained(name, "written", error) from error
         raise ConflictError(f"table {name} in {self.uri}: other writers committed first {ATTEMPTS} times; run the command again")
 
-    def files(self, name: str) -> int:
-        """Return how many data files the table called *name* has."""
-        if not self.exists(name):
-            return 0
-        return len(self._translated(name, "opened", lambda: DeltaTable(self.table_uri(name)).file_uris()))
-
-    def compact(self, name: str) -> dict[str, Any]:
-        """Join the small files of the table called *name*; its rows do not change."""
-        return dict(self._translated(name, "compacted", lambda: DeltaTable(self.table_uri(name)).optimize.compact()))
-
     def _create(self, table: Table) -> None:
         if self.exists(table.name):
             return
@@ -197,6 +207,15 @@ class Store:
             return StoreError(f"table {name} is not in {self.uri}; run `shiftlog ingest` first")
         hint = "" if isinstance(error, DeltaError) else f" ({type(error).__name__})"
         return StoreError(f"table {name} in {self.uri} cannot be {verb}: {detail[:300]}{hint}")
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise InputError for a place that is no folder, or whose name delta-rs takes for another one."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--warehouse {folder}: is a file; name a folder")
+    path = str(folder.absolute())
+    if wrong := sorted({character for character in path if character in UNUSABLE or not character.isprintable()}):
+        raise InputError(f"--warehouse {folder}: tables cannot lie below a folder with {wrong[0]!r} in its name; name another")
 
 
 def _check(table: Table, frame: pl.DataFrame) -> None:
