@@ -56,10 +56,17 @@ def said(when: datetime) -> str:
     return iso(when.replace(microsecond=0)) or ""
 
 
+def sentences(*phrases: str) -> str:
+    """Return each phrase as a sentence that ends in exactly one full stop; a phrase without words is left out."""
+    ended = [phrase.strip().rstrip(" .,;:") for phrase in phrases]
+    return " ".join(f"{phrase}." for phrase in ended if phrase)
+
+
 def at_date(text: str, history: History, when: datetime, how: str, confidence: str, version: str | None = None) -> Anchor:
     """Return an end at the last main commit that landed at *when* or before; without one the date alone stands."""
     number = history.last_before(when)
     if number is None:
-        return Anchor(text, None, when, version, f"{how} (no known commit is that old)", confidence, when)
+        why = "no known commit is that old" if len(history) else "no commit is known"
+        return Anchor(text, None, when, version, f"{how} ({why})", confidence, when)
     where = f"last main commit not after it: {history.hashes[number][:9]} of {said(history.dates[number])}"
     return Anchor(text, history.hashes[number], history.dates[number], version, f"{how}; {where}", confidence, when)

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from changelog.anchors import Anchor
+from changelog.anchors import Anchor, sentences
 from changelog.facets import Configuration
 from changelog.ranges import Range, find_range
 from changelog.ranking import RankedChange, rank
@@ -68,7 +68,7 @@ def _end(anchor: Anchor) -> dict[str, Any]:
         "commit": anchor.commit,
         "date": iso(anchor.date),
         "version": anchor.version,
-        "how": anchor.how,
+        "how": sentences(anchor.how),
         "confidence": anchor.confidence,
     }
 

@@ -16,6 +16,8 @@ from typing import Any
 from warehouse import vocabulary
 
 DIRECTIONS = ("regression", "speedup")
+IMPLIED = ("vendor", "target")
+"""Kinds that the name of an accelerator implies: whose it is and of which architecture."""
 _NO_METHOD = ("", "none", "off", "false")
 
 
@@ -87,6 +89,12 @@ def natures() -> tuple[Nature, ...]:
     )
 
 
+@cache
+def accelerator_terms() -> tuple[str, ...]:
+    """Return the terms of a title that name one accelerator."""
+    return tuple(term for facet in facets().values() if facet.kind == "accelerator" for term in facet.title)
+
+
 def asked_facets(configuration: Configuration) -> dict[str, frozenset[str]]:
     """Return, by kind, the facets that a configuration asks for; a kind that it says nothing of is missing."""
     asked: dict[str, frozenset[str]] = {"elsewhere": frozenset(), "core": _of_kind("core")}
@@ -118,9 +126,10 @@ def exact_title(configuration: Configuration) -> str | None:
 
 def _by_hardware(hardware: str | None) -> dict[str, frozenset[str]]:
     entry = vocabulary.entry("hardware", hardware) if hardware else {}
-    if not entry:
+    if not hardware or not entry:
         return {}
-    return {"vendor": _named("vendor", entry["vendor"]), "target": _named("target", entry["target"])}
+    kinds = {"vendor": entry["vendor"], "target": entry["target"], "accelerator": hardware}
+    return {kind: _named(kind, value) for kind, value in kinds.items()}
 
 
 def _by_model(model: str | None) -> dict[str, frozenset[str]]:

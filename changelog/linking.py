@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from changelog.anchors import Anchor
+from changelog.anchors import Anchor, sentences
 from changelog.facets import Configuration
 from changelog.projects import projects
 from changelog.ranges import Range, between_dates, span
@@ -49,9 +49,9 @@ def range_of_shift(upstream: Upstream, shift: Row, start: Anchor, end: Anchor) -
     main between the two measurements, with SLACK, and open-ended.
     """
     if not start.known and not end.known:
-        return _by_dates(upstream, shift, f"neither build can be placed (FROM: {start.how}; TO: {end.how})")
+        return _by_dates(upstream, shift, sentences("Neither build can be placed", f"FROM: {start.how}", f"TO: {end.how}"))
     if start.commit is not None and start.commit == end.commit:
-        return _by_dates(upstream, shift, f"both builds say {start.text}, yet they differ ({start.how})")
+        return _by_dates(upstream, shift, sentences(f"Both builds say {start.text}, yet they differ", f"Both: {start.how}"))
     return span(upstream, start, end, until=shift["to_measured_at"])
 
 
@@ -121,7 +121,8 @@ def _resolved(upstream: Upstream, name: str) -> Anchor:
 
 def _by_dates(upstream: Upstream, shift: Row, why: str) -> Range:
     start: datetime = shift["from_measured_at"]
-    return between_dates(upstream, start - SLACK, shift["to_measured_at"], f"{why}, {SLACK.days} days before FROM was measured")
+    slack = f"The dates are those of the two measurements, the first {SLACK.days} days earlier"
+    return between_dates(upstream, start - SLACK, shift["to_measured_at"], sentences(why, slack))
 
 
 def _configuration(shift: Row) -> Configuration:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from changelog.facets import facets, natures
+from changelog.facets import IMPLIED, Facet, accelerator_terms, facets, natures
 
 
 @dataclass
@@ -55,20 +55,33 @@ def match(titles: Sequence[str], paths: Sequence[Sequence[str]], beside: Sequenc
 
 
 def _words(titles: Sequence[str]) -> pl.DataFrame:
-    """Return a column a facet or nature: the word that matched in each title, or null."""
-    frame = pl.DataFrame({"title": list(titles)}, schema={"title": pl.String})
-    wanted = [_word(name, facet.title, facet.unless) for name, facet in facets().items()]
-    wanted += [_word(nature.name, nature.terms, ()) for nature in natures()]
-    return frame.lazy().with_columns(pl.col("title").str.to_lowercase()).select(wanted).collect()
+    """Return a column a facet or nature: the word that matched in each title, or null. A number such as #5090 is no word."""
+    frame = pl.DataFrame({"title": list(titles)}, schema={"title": pl.String}).lazy()
+    plain = frame.with_columns(pl.col("title").str.to_lowercase().str.replace_all("#[0-9]+", "#"))
+    spelled = plain.with_columns(_without(pl.col("title"), accelerator_terms()).alias("general"))
+    wanted = [_facet_word(facet) for facet in facets().values()]
+    wanted += [_word(pl.col("title"), nature.terms).alias(nature.name) for nature in natures()]
+    return spelled.select(wanted).collect()
 
 
-def _word(name: str, terms: Sequence[str], unless: Sequence[str]) -> pl.Expr:
-    """Find the first of *terms*; what stands in *unless* is blanked out first, so that only other words count."""
-    column = pl.col("title")
-    for _ in range(2 if unless else 0):  # twice: neighbours share a border
-        column = column.str.replace_all(pattern(unless), " ")
+def _facet_word(facet: Facet) -> pl.Expr:
+    """Find the word that names a facet; vendor and architecture by their own words before the name of one accelerator."""
+    word = _word(_without(pl.col("title"), facet.unless), facet.title)
+    if facet.kind in IMPLIED:
+        word = pl.coalesce(_word(pl.col("general"), facet.title), word)
+    return word.alias(facet.name)
+
+
+def _word(column: pl.Expr, terms: Sequence[str]) -> pl.Expr:
     found = column.str.contains(pattern(terms))
-    return pl.when(found).then(pl.when(found).then(column).str.extract(pattern(terms), 1)).alias(name)
+    return pl.when(found).then(pl.when(found).then(column).str.extract(pattern(terms), 1))
+
+
+def _without(column: pl.Expr, terms: Sequence[str]) -> pl.Expr:
+    """Blank *terms* out, so that only other words count."""
+    for _ in range(2 if terms else 0):  # twice: neighbours share a border
+        column = column.str.replace_all(pattern(terms), " ")
+    return column
 
 
 def _hits(words: pl.DataFrame, name: str) -> list[tuple[int, str]]:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from changelog.anchors import Anchor, said
+from changelog.anchors import CONFIDENCES, Anchor, said, sentences
 from changelog.upstream import Upstream
 from changelog.versions import resolve
 from warehouse.clock import iso
@@ -28,7 +28,10 @@ STALE = timedelta(days=3)
 
 @dataclass(frozen=True)
 class Range:
-    """The candidates between two ends, oldest first, as numbers of the history, with the words that belong to them."""
+    """The candidates between two ends, oldest first, as numbers of the history, with the words that belong to them.
+
+    `how` is one or more sentences, each with one full stop at its end; `notes` are phrases without one.
+    """
 
     upstream: Upstream
     start: Anchor
@@ -70,10 +73,9 @@ def find_range(upstream: Upstream, start: str, end: str) -> Range:
 def span(upstream: Upstream, start: Anchor, end: Anchor, until: datetime | None = None) -> Range:
     """Return the range between two resolved ends; *until* bounds a range whose end is not known (a build's first measurement)."""
     if not start.known and not end.known:
-        raise InputError(f"neither end is known. FROM: {start.how}. TO: {end.how}. Give versions, commits or dates")
+        raise InputError(_neither(upstream, start, end))
     if not len(upstream.history):
-        note = f"no commit of {upstream.project.title} is in the warehouse; ingest its history first"
-        return _empty(upstream, start, end, "no history to look in", note)
+        return _empty(upstream, start, end, _nothing_of(upstream))
     if start.commit and end.commit:
         return _by_ancestry(upstream, start, end)
     if start.commit:
@@ -82,11 +84,14 @@ def span(upstream: Upstream, start: Anchor, end: Anchor, until: datetime | None 
 
 
 def between_dates(upstream: Upstream, start: datetime, end: datetime, why: str) -> Range:
-    """Return what landed on main after *start*, not after *end*: a stand-in where two builds cannot be placed, so open-ended."""
+    """Return what landed on main after *start*, not after *end*: a stand-in where two builds cannot be placed, so open-ended.
+
+    *why*: one or more sentences, which `how` begins with.
+    """
     low = Anchor(iso(start) or "", None, start, None, why, "none")
     high = Anchor(iso(end) or "", None, end, None, why, "none")
     found = _of_main(upstream, start, end)
-    how = f"{why}; so by date only: main commits after {said(start)} and not after {said(end)}"
+    how = sentences(why, f"Candidates: by date only, main commits after {said(start)} and not after {said(end)}")
     return _ranged(upstream, low, high, found, how, open_ended=True)
 
 
@@ -118,8 +123,20 @@ def _ranged(
     )
 
 
-def _empty(upstream: Upstream, start: Anchor, end: Anchor, rule: str, note: str) -> Range:
-    return _ranged(upstream, start, end, _Counts(), _words(start, end, rule), open_ended=True, notes=(note,))
+def _empty(upstream: Upstream, start: Anchor, end: Anchor, why: str) -> Range:
+    """Return a range without candidates, and why; which end is newer can be known all the same."""
+    turned = start.date is not None and end.date is not None and end.date < start.date
+    how = sentences(*_turned(turned), *_places(start, end), f"No candidates: {why}")
+    return _ranged(upstream, start, end, _Counts(), how, open_ended=True, turned=turned, notes=(*_turned(turned), why))
+
+
+def _nothing_of(upstream: Upstream) -> str:
+    return f"no commits of {upstream.project.name} in this warehouse; ingest a clone of its repository"
+
+
+def _neither(upstream: Upstream, start: Anchor, end: Anchor) -> str:
+    fix = "give versions, commits or dates" if len(upstream.history) else _nothing_of(upstream)
+    return sentences("neither end is known", f"FROM: {start.how}", f"TO: {end.how}")[:-1] + f"; {fix}"
 
 
 def _by_ancestry(upstream: Upstream, start: Anchor, end: Anchor) -> Range:
@@ -129,14 +146,15 @@ def _by_ancestry(upstream: Upstream, start: Anchor, end: Anchor) -> Range:
     if base is None:
         return _unrelated(upstream, start, end)
     forward, back = _counted(upstream, one, other), _counted(upstream, other, one)
-    turned = (not forward.numbers and bool(back.numbers)) or history.dates[other] < history.dates[one]
+    turned = not forward.numbers and bool(back.numbers)  # TO lies on FROM's own past; dates of branches say nothing of it
     kept, lost = (back, forward) if turned else (forward, back)
-    notes = [*_turned(turned), *_lost(len(lost.numbers), turned), *_same(one, other), *_doubts(upstream, start, end)]
+    picked = one == other and min(start.confidence, end.confidence, key=CONFIDENCES.index) != "high"
+    notes = [*_turned(turned), *_lost(len(lost.numbers), turned), *_same(one, other, picked), *_doubts(upstream, start, end)]
     has, lacks = ("FROM", "TO") if turned else ("TO", "FROM")
     parted = "" if base in (one, other) else f"; they parted at {history.hashes[base][:9]}"
-    how = _words(start, end, f"commits that {has} reaches and {lacks} does not{parted}")
-    stale = bool(_stale(upstream, start, end))
-    return _ranged(upstream, start, end, kept, how, open_ended=stale, turned=turned, absent=len(lost.numbers), notes=notes)
+    how = _words(start, end, f"commits that {has} reaches and {lacks} does not{parted}", turned)
+    unsure = picked or bool(_stale(upstream, start, end))
+    return _ranged(upstream, start, end, kept, how, open_ended=unsure, turned=turned, absent=len(lost.numbers), notes=notes)
 
 
 def _counted(upstream: Upstream, start: int, end: int) -> _Counts:
@@ -173,7 +191,7 @@ def _unrelated(upstream: Upstream, start: Anchor, end: Anchor) -> Range:
     dates = sorted(anchor.date for anchor in (start, end) if anchor.date is not None)
     found = _of_main(upstream, dates[0], dates[-1])
     turned = start.date == dates[-1] and dates[0] != dates[-1]
-    how = _words(start, end, "no common ancestor is known, so main commits that landed between the two dates")
+    how = _words(start, end, "no common ancestor is known, so main commits that landed between the two dates", turned)
     return _ranged(upstream, start, end, found, how, open_ended=True, turned=turned, notes=_turned(turned))
 
 
@@ -181,11 +199,13 @@ def _open_above(upstream: Upstream, start: Anchor, end: Anchor, until: datetime 
     """TO is not known, or lies before the known history: all that followed FROM, to *until* or to the end of the history."""
     history = upstream.history
     if end.date is not None:
-        return _empty(upstream, start, end, "nothing is known that old", _begins(upstream))
+        return _empty(upstream, start, end, _begins(upstream))
     limit = until or history.dates[history.main[-1]]
     last = history.last_before(limit)
     found = _counted(upstream, history.index[start.commit or ""], last) if last is not None else _Counts()
-    how = _words(start, end, f"open above: TO is not known, so all main commits that FROM lacks, up to {said(limit)}")
+    how = _words(
+        start, end, f"TO is not known, so the range is open above: all main commits that FROM lacks, up to {said(limit)}"
+    )
     return _ranged(upstream, start, end, found, how, open_ended=True, notes=_doubts(upstream, start, end))
 
 
@@ -193,12 +213,13 @@ def _open_below(upstream: Upstream, start: Anchor, end: Anchor) -> Range:
     """FROM is not known, or lies before the known history: what led to TO, at most OPEN_DAYS back."""
     history = upstream.history
     if end.commit is None or end.date is None:
-        return _empty(upstream, start, end, "nothing is known that old", _begins(upstream))
+        return _empty(upstream, start, end, _begins(upstream))
     after = start.date or end.date - timedelta(days=OPEN_DAYS)
     low, number = history.last_before(after), history.index[end.commit]
     found = _counted(upstream, low, number) if low is not None else _whole(upstream, number)
-    why = f"is not known, so what led to TO in {OPEN_DAYS} days" if start.date is None else "is older than the known history"
-    how = _words(start, end, f"open below: FROM {why}, that is after {said(after)}")
+    days = f"in {OPEN_DAYS} days, that is " if start.date is None else ""
+    why = "not known" if start.date is None else "older than the known history"
+    how = _words(start, end, f"FROM is {why}, so the range is open below: what led to TO {days}after {said(after)}")
     return _ranged(upstream, start, end, found, how, open_ended=True, notes=_doubts(upstream, start, end))
 
 
@@ -213,12 +234,16 @@ def _whole(upstream: Upstream, end: int) -> _Counts:
     return _Counts(numbers, sum(upstream.history.on_main(number) for number in inside), len(inside) - len(numbers))
 
 
-def _words(start: Anchor, end: Anchor, rule: str) -> str:
-    return f"FROM {start.text}: {start.how}. TO {end.text}: {end.how}. Candidates: {rule}."
+def _words(start: Anchor, end: Anchor, rule: str, turned: bool = False) -> str:
+    return sentences(*_turned(turned), *_places(start, end), f"Candidates: {rule}")
+
+
+def _places(start: Anchor, end: Anchor) -> tuple[str, str]:
+    return f"FROM {start.text}: {start.how}", f"TO {end.text}: {end.how}"
 
 
 def _turned(turned: bool) -> tuple[str, ...]:
-    return ("TO is older than FROM: these are the changes that going from FROM to TO takes away",) if turned else ()
+    return ("FROM is newer than TO: the candidates are changes that going from FROM to TO takes away",) if turned else ()
 
 
 def _lost(count: int, turned: bool) -> tuple[str, ...]:
@@ -227,8 +252,12 @@ def _lost(count: int, turned: bool) -> tuple[str, ...]:
     return (f"{count} further changes are only in {'TO' if turned else 'FROM'}; they are not among the candidates",)
 
 
-def _same(one: int, other: int) -> tuple[str, ...]:
-    return ("both ends are the same commit: nothing upstream lies between them",) if one == other else ()
+def _same(one: int, other: int, picked: bool) -> tuple[str, ...]:
+    if one != other:
+        return ()
+    if picked:
+        return ("both ends leave main at the same commit; what was picked onto the release branches is not known",)
+    return ("both ends are the same commit: nothing upstream lies between them",)
 
 
 def _doubts(upstream: Upstream, start: Anchor, end: Anchor) -> list[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from changelog.facets import Configuration, Facet, asked_facets, exact_title, facets, natures, registry, vendor_of
+from changelog.implied import fitting
 from changelog.matching import Match, Topic
 from changelog.projects import Project
 from changelog.subjects import Subject
@@ -61,22 +62,23 @@ def weigh(asking: Question, subject: Subject, paths: list[str], match: Match) ->
 
 def _topics(asking: Question, match: Match, moved: bool) -> Iterator[Evidence]:
     """Weigh kind by kind: own facets count, the second one less; foreign ones once, where no own facet is as plainly there."""
+    topics = fitting(asking.asked, match.topics)
     kinds: dict[str, list[str]] = {}
-    for name in match.topics:
+    for name in topics:
         kinds.setdefault(_group(name), []).append(name)
     for kind, names in kinds.items():
         if kind in asking.asked and not (moved and kind == "elsewhere"):  # a dependency is moved in files about packaging
-            yield from _kind(asking.asked[kind], names, match)
+            yield from _kind(asking.asked[kind], names, topics, match.paths)
 
 
-def _kind(asked: frozenset[str], names: list[str], match: Match) -> Iterator[Evidence]:
-    known, topics = facets(), match.topics
-    own = sorted((_own(known[name], topics[name], match.paths) for name in names if name in asked), reverse=True)
+def _kind(asked: frozenset[str], names: list[str], topics: dict[str, Topic], paths: int) -> Iterator[Evidence]:
+    known = facets()
+    own = sorted((_own(known[name], topics[name], paths) for name in names if name in asked), reverse=True)
     yield from own[:1]
     yield from (Evidence(piece.weight * FURTHER_SHARE, piece.words) for piece in own[1:2])
     if not any(name in asked and topics[name].word is not None for name in names):
         foreign = [name for name in names if name not in asked]
-        yield from _heaviest(piece for name in foreign for piece in _foreign(known[name], topics[name], match.paths, bool(own)))
+        yield from _heaviest(piece for name in foreign for piece in _foreign(known[name], topics[name], paths, bool(own)))
 
 
 def _heaviest(pieces: Iterable[Evidence]) -> list[Evidence]:

@@ -205,7 +205,7 @@ def test_an_older_end_is_turned_and_said(repository: Repository, tmp_path: Path)
     made = release_history(repository)
     found = ranged(facts(repository), tmp_path, made["5"], made["2"])
     assert found.reversed and prs(found) == [3, 4, 5]
-    assert any("older than FROM" in note for note in found.notes)
+    assert found.how.startswith("FROM is newer than TO: ") and found.notes[0].startswith("FROM is newer than TO: ")
 
 
 def test_a_merge_names_its_paths_and_pull_request(repository: Repository) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from changelog.anchors import sentences
 from changelog.answer import changes
 from changelog.facts import UpstreamFact
 from changelog.files import recognise
@@ -250,7 +252,57 @@ def test_two_histories_without_a_common_ancestor_go_by_date() -> None:
 def test_no_history_at_all() -> None:
     known = upstream(line(0).clear(), release("1.0", "upload", day=1), release("1.1", "upload", day=2))
     found = find_range(known, "1.0", "1.1")
-    assert numbers(found) == [] and found.open_ended and "no commit of SGLang" in found.notes[0]
+    assert numbers(found) == [] and found.open_ended and found.main_line_commits == 0
+    said = "no commits of sglang in this warehouse; ingest a clone of its repository"
+    assert found.notes == (said,) and found.how.endswith(f" No candidates: {said}.")
+    turned = find_range(known, "1.1", "1.0")
+    assert turned.reversed and turned.how.startswith("FROM is newer than TO: ") and said in turned.notes
+    with pytest.raises(InputError, match=said):
+        find_range(known, "9.8", "9.9")
+
+
+ENDS = [
+    name(2), name(6), "1.0", "1.1", "2.0", "9.9.9", "2025-06-01", "2025-07-01", "2026-01-03", "lmsysorg/sglang:dev", "x:y:z",
+    "deadbeef0", "vllm/vllm-openai:v0.13.0", f"lmsysorg/sglang@{DIGEST}", "main",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("length", [0, 9])
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("start", ENDS)
+def test_how_is_sentences_with_one_full_stop_each(start: str, end: str, length: int) -> None:
+    days = (release("1.0", "upload", day=1), release("1.1", "tag", commit=4), release("2.0", "upload", day=40))
+    known = upstream(line(8).head(length), *days)
+    try:
+        found = find_range(known, start, end)
+    except InputError as error:
+        assert str(error).startswith("neither end is known. FROM: ")
+        return
+    assert re.search(r"\.[.;,:)]|\s\.", found.how) is None and re.search(r"[^.]\.$", found.how)
+    assert found.reversed == found.how.startswith("FROM is newer than TO: ")
+    assert f"FROM {start}: " in found.how and f" TO {end}: " in found.how
+    assert not any(note.endswith(".") for note in found.notes)
+
+
+def test_sentences_end_in_one_full_stop() -> None:
+    assert sentences("one.", "two..", " three ; ", "", "(four.)") == "one. two. three. (four.)."
+
+
+def test_an_end_newer_than_the_other_is_said_first() -> None:
+    found = find_range(upstream(line(8)), name(6), name(2))
+    assert found.how.startswith("FROM is newer than TO: the candidates are changes that going from FROM to TO takes away. FROM ")
+    assert numbers(found) == [3, 4, 5, 6] and found.reversed
+    old = find_range(upstream(line(8)), name(6), "2025-06-01")
+    assert numbers(old) == [] and old.reversed and old.how.startswith("FROM is newer than TO: ")
+
+
+def test_times_in_words_are_whole_seconds() -> None:
+    late = pl.col("committer_date") + timedelta(microseconds=123_456)
+    history = line(8).with_columns(late)
+    known = upstream(history, release("1.0", "upload", day=3.5 + 1e-7), release("1.1", "upload", day=6.5 + 1e-7))
+    for start, end in (("1.0", "1.1"), ("1.1", "1.0"), ("x", "1.1"), ("1.0", "x")):
+        found = find_range(known, start, end)
+        assert re.search(r":\d\d\.\d+Z", found.how) is None and re.search(r"\d\d:\d\d:\d\dZ", found.how)
 
 
 def real_tables(folder: str) -> dict[str, pl.DataFrame]:
@@ -332,3 +384,28 @@ def test_tables_hold_each_commit_once_whatever_brought_it(real: dict[str, pl.Dat
     assert real["commits"].schema == COMMITS.schema and real["releases"].schema == RELEASES.schema
     assert real["dependencies"].schema == DEPENDENCIES.schema
     assert real["commits"].equals(real["commits"].sort(COMMITS.order))
+
+
+def test_a_patch_release_that_landed_after_the_next_minor_is_not_newer_than_it() -> None:
+    """1.0.1 was picked on its branch on day 6, 1.1.0 stands on main at day 4: from one to the other main's changes are gained."""
+    history = commits(
+        (0, None, 100, "base"),
+        (1, 0, 101, "release 1.0"),
+        (2, 1, 102, "main two"),
+        (3, 2, 103, "main three"),
+        (4, 3, 104, "main four"),
+        (6, 1, 106, "patch on 1.0"),
+    )
+    known = upstream(history, release("1.0.1", "tag", commit=6), release("1.1.0", "tag", commit=4))
+    found = find_range(known, "1.0.1", "1.1.0")
+    assert not found.reversed
+    assert numbers(found) == [2, 3, 4]
+
+
+def test_two_releases_from_one_branch_point_may_differ_by_picks() -> None:
+    known = upstream(line(8), release("1.0.1", "anchor", branch_point=4), release("1.0.2", "anchor", branch_point=4))
+    found = find_range(known, "1.0.1", "1.0.2")
+    assert numbers(found) == [] and found.open_ended
+    assert found.notes == ("both ends leave main at the same commit; what was picked onto the release branches is not known",)
+    same = find_range(upstream(line(8)), name(4), name(4))
+    assert not same.open_ended and "nothing upstream lies between them" in same.notes[0]

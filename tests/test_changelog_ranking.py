@@ -1,5 +1,6 @@
 """What a configuration asks for, what a commit says, and the order that follows; links of shifts."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -99,7 +100,8 @@ def test_every_known_name_is_asked_for() -> None:
     """A name added to the vocabulary without a facet would silently rank worse."""
     for hardware in vocabulary.names("hardware"):
         asked = asked_facets(Configuration(hardware=hardware))
-        assert len(asked["vendor"]) == 1 and len(asked["target"]) == 1, hardware
+        assert len(asked["vendor"]) == 1 and len(asked["target"]) == 1 and len(asked["accelerator"]) == 1, hardware
+        assert asked["accelerator"] <= set(match([f"Tune for {hardware.upper()}"], [[]], ())[0].topics), hardware
     for precision in vocabulary.names("precision"):
         assert len(asked_facets(Configuration(precision=precision))["precision"]) == 1, precision
     for model in vocabulary.names("model"):
@@ -125,6 +127,86 @@ def test_the_shift_own_platform_comes_before_others() -> None:
     )
     assert found[:2] == ["[ROCm] Faster attention", "Faster attention"]
     assert order(B200, ("[ROCm] Faster MLA", []), ("[NVIDIA] Faster MLA", []))[0] == "[NVIDIA] Faster MLA"
+
+
+H200_FILE = "vllm/model_executor/layers/fused_moe/configs/E=256,N=256,device_name=NVIDIA_H200,dtype=fp8_w8a8.json"
+H100_FILE = "vllm/model_executor/layers/fused_moe/configs/E=256,N=256,device_name=NVIDIA_H100_80GB_HBM3,dtype=fp8_w8a8.json"
+H100 = Configuration("h100", "gptoss120b")
+
+
+def hardware_evidence(hardware: str, title: str, *paths: str) -> list[str]:
+    """The evidence of a configuration that asks for nothing but its accelerator."""
+    return list(evidence(Configuration(hardware), title, *paths))
+
+
+def test_another_accelerator_of_the_same_architecture_counts_against() -> None:
+    assert hardware_evidence("h100", "On H200") == ["against: title names H200 (“h200”), which the shift is not about"]
+    assert hardware_evidence("h100", "New files", H200_FILE) == [
+        f"against: changes code for H200, which the shift is not about: {H200_FILE}"
+    ]
+    assert hardware_evidence("h200", "On H200") == [
+        "title names NVIDIA (“h200”)",
+        "title names H200 (“h200”)",
+        "title names Hopper (“h200”)",
+    ]
+
+
+def test_another_accelerator_comes_after_the_shift_own_and_after_none() -> None:
+    changes = (
+        ("[Kernels] Improve H200 Fused MoE Config (#28992)", [H200_FILE]),
+        ("[Kernels] Improve Fused MoE Config", ["vllm/model_executor/layers/fused_moe/layer.py"]),
+        ("[Kernels] Improve H100 Fused MoE Config", [H100_FILE]),
+    )
+    assert order(H100, *changes) == [changes[2][0], changes[1][0], changes[0][0]]
+    assert order(Configuration("h200", "gptoss120b"), *changes)[0] == changes[0][0]
+
+
+@pytest.mark.parametrize(
+    ("hardware", "title", "against"),
+    [
+        ("b200", "Tune GB200", "GB200"),
+        ("gb200", "Tune B200", "B200"),
+        ("gb200", "Tune B200 and GB200", None),
+        ("b300", "Allreduce for SM 10.3 (B300/GB300)", None),
+        ("mi300x", "[ROCm] Tune MI325X", "MI325X"),
+        ("mi325x", "[ROCm] Tune MI300", None),
+        ("mi325x", "[ROCm] Tune mi325", None),
+        ("mi325x", "[ROCm] Tune MI308X", "another accelerator"),
+        ("mi355x", "[ROCm] Tune MI350X / MI355X", None),
+        ("rtx5090", "Tune the RTX PRO 6000", "RTX PRO 6000"),
+        ("rtx6000pro", "Tune a thing (#5090)", None),
+        ("h100", "Tune h2000 and xh200", None),
+        ("new-chip", "Tune H200", None),
+    ],
+)
+def test_which_names_are_another_accelerator(hardware: str, title: str, against: str | None) -> None:
+    said = [words for words in hardware_evidence(hardware, title) if words.startswith("against")]
+    assert [f"against: title names {against} " in words for words in said] == ([True] if against else [])
+
+
+@pytest.mark.parametrize("hardware", ["mi355x", "h100"])
+def test_a_name_of_foreign_architecture_counts_once(hardware: str) -> None:
+    (one,) = [words for words in hardware_evidence(hardware, "Tune rtx5090") if "desktop Blackwell" in words]
+    assert one.startswith("against")
+    assert not any("names RTX" in words for words in hardware_evidence(hardware, "Tune rtx5090", "vllm/configs/RTX_5090.json"))
+
+
+def test_the_vendor_by_its_own_word_still_counts() -> None:
+    for title in ("[ROCm] On MI300X", "On MI300X [ROCm]"):
+        found = hardware_evidence("mi325x", title)
+        assert found == ["title names AMD (“rocm”)", "against: title names MI300X (“mi300x”), which the shift is not about"]
+
+
+def test_own_files_among_others_count_for() -> None:
+    found = hardware_evidence("h100", "Add files", H200_FILE, H100_FILE)
+    assert f"changes code for H100: {H100_FILE}" in found and not [words for words in found if words.startswith("against")]
+
+
+@pytest.mark.parametrize("title", ["On NVFP4", "On INT4", "On MXFP8"])
+def test_another_precision_counts_against(title: str) -> None:
+    (found,) = evidence(Configuration(precision="fp8"), title)
+    assert found.startswith("against: title names ")
+    assert not [words for words in evidence(Configuration(precision="fp8"), f"{title} beside FP8") if words.startswith("against")]
 
 
 def test_the_shift_own_model_comes_before_others() -> None:
@@ -325,9 +407,10 @@ def test_a_moved_tag_goes_by_dates_and_says_so() -> None:
             **digests,
         )
     )
-    for found, why in ((same, "they differ"), (named, "neither build can be placed")):
+    for found, why in ((same, "they differ"), (named, "Neither build can be placed. FROM: the image tag")):
         assert found["open_ended"].all() and found["candidates"].unique().to_list() == [10]
         assert why in found["range_how"][0] and "by date only" in found["range_how"][0]
+        assert re.search(r"\.[.;,)]", found["range_how"][0]) is None and found["range_how"][0].endswith(".")
 
 
 def test_an_unknown_end_stops_at_the_measurement() -> None:
