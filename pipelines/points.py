@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
@@ -56,6 +56,7 @@ def _instant(text: str | None) -> datetime | None:
 
 def _points(log: EventLog, reported: Reported) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
     rows: list[dict[str, Any]] = []
+    standing: list[tuple[Any, ...]] = []
     refused: list[dict[str, Any]] = []
     for event in log.read("ResultRecorded").iter_rows(named=True):
         payload = json.loads(event["payload"])
@@ -64,10 +65,29 @@ def _points(log: EventLog, reported: Reported) -> tuple[pl.DataFrame, list[dict[
         try:
             reading = formats.by_name(payload["record_format"]).read(payload["record"], started)
             rows.append(_point(event, payload, key, started, reading))
+            standing.append(_standing(reported.get(key), started, event["sequence"]))
         except (InputError, KeyError) as error:
             refused.append({**event, "reason": f"recorded, but this version cannot read it: {error}"})
+    _mark_reused(rows, standing)
     frame = pl.DataFrame(rows, schema=_unjudged()) if rows else pl.DataFrame(schema=_unjudged())
     return health.judge(frame).select(POINTS.schema.names()), refused
+
+
+def _standing(reported: tuple[dict[str, Any], RunReported] | None, started: datetime, sequence: int) -> tuple[Any, ...]:
+    """Return how well a run may claim a record, least = best: recorded before declared, the first run, the last declaration."""
+    if reported is not None and reported[1].declared:
+        return (1, datetime.max.replace(tzinfo=UTC), -sequence)
+    return (0, started, sequence)
+
+
+def _mark_reused(rows: list[dict[str, Any]], standing: list[tuple[Any, ...]]) -> None:
+    """Set `reused`: of records equal to the last digit only one was measured; the others re-use it or correct its time."""
+    best: dict[tuple[str, str], tuple[Any, ...]] = {}
+    for row, claim in zip(rows, standing, strict=True):
+        record = (row["record_format"], row["record_hash"])
+        best[record] = min(best.get(record, claim), claim)
+    for row, claim in zip(rows, standing, strict=True):
+        row["reused"] = claim != best[row["record_format"], row["record_hash"]]
 
 
 def _unjudged() -> pl.Schema:
@@ -149,27 +169,27 @@ def _runs(reported: Reported, points: pl.DataFrame) -> pl.DataFrame:
 
 
 def _builds(points: pl.DataFrame) -> pl.DataFrame:
-    """One row a build and engine; order: version where both have one, then date in the tag, then first measured."""
-    seen = points.group_by("build_id", "engine", maintain_order=True).agg(
+    """One row a build and engine, in `build_order`: see `_ordered`."""
+    seen = points.sort(POINTS.order).group_by("engine", "build_id", maintain_order=True)
+    frame = seen.agg(
         pl.col("image_ref", "image_digest").first(),
         first=pl.col("measured_at").min(),
         last=pl.col("measured_at").max(),
         points=pl.len(),
     )
-    rows = [_build(row) for row in seen.iter_rows(named=True)]
-    rows.sort(
-        key=lambda row: (
-            row["engine"],
-            _version_key(row["engine_version"]),
-            row["date"] or "",
-            row["first_measured_at"],
-            row["build_id"],
-        )
-    )
-    position: dict[str, int] = {}
-    for row in rows:
-        row["build_order"] = position[row["engine"]] = position.get(row["engine"], 0) + 1
+    rows = []
+    for _engine, part in sorted(frame.partition_by("engine", as_dict=True).items(), key=lambda item: str(item[0])):
+        ordered = _ordered([_build(row) for row in part.iter_rows(named=True)])
+        rows += [{**row, "build_order": place} for place, row in enumerate(ordered, start=1)]
     return pl.DataFrame(rows, schema=BUILDS.schema)
+
+
+def _ordered(builds: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one engine's builds in order of first measurement, those that have a version in PEP 440 order among themselves."""
+    by_time = sorted(builds, key=lambda row: (row["first_measured_at"], row["build_id"]))
+    versions = {row["build_id"]: version for row in by_time if (version := _version(row["engine_version"]))}
+    by_version = iter(sorted((row for row in by_time if row["build_id"] in versions), key=lambda row: versions[row["build_id"]]))
+    return [next(by_version) if row["build_id"] in versions else row for row in by_time]
 
 
 def _build(row: dict[str, Any]) -> dict[str, Any]:
@@ -194,37 +214,33 @@ def _build(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _version_key(text: str | None) -> tuple[int, Version]:
+def _version(text: str | None) -> Version | None:
     try:
-        return (1, Version(text)) if text else (0, Version("0"))
+        return Version(text) if text else None
     except InvalidVersion:
-        return (0, Version("0"))
+        return None
 
 
 def _quarantine(log: EventLog, refused: list[dict[str, Any]]) -> pl.DataFrame:
-    rows = [
-        {
-            "event_id": row["event_id"],
-            "name": payload.name,
-            "sha256": payload.sha256,
-            "position": payload.position,
-            "reason": payload.reason,
-            "excerpt": payload.excerpt,
-            "recorded_at": row["recorded_at"],
-        }
+    """One row a fault that still stands: one whose very place was read later, with a time or a mended reader, is gone."""
+    results = log.read("ResultRecorded").select("source_sha256", "source_position")
+    read_since = set(results.iter_rows())
+    met = [
+        _fault(row, payload.name, payload.sha256, payload.position, payload.reason, payload.excerpt)
         for row, payload in log.payloads("RecordQuarantined")
-        if isinstance(payload, RecordQuarantined)
+        if isinstance(payload, RecordQuarantined) and (payload.sha256, payload.position) not in read_since
     ]
-    rows += [
-        {
-            "event_id": row["event_id"],
-            "name": row["source_name"],
-            "sha256": row["source_sha256"],
-            "position": row["source_position"],
-            "reason": row["reason"],
-            "excerpt": "",
-            "recorded_at": row["recorded_at"],
-        }
-        for row in refused
-    ]
-    return pl.DataFrame(rows, schema=QUARANTINE.schema)
+    met += [_fault(row, row["source_name"], row["source_sha256"], row["source_position"], row["reason"]) for row in refused]
+    return pl.DataFrame(met, schema=QUARANTINE.schema)
+
+
+def _fault(event: dict[str, Any], name: str, sha256: str, position: str, reason: str, excerpt: str = "") -> dict[str, Any]:
+    return {
+        "event_id": event["event_id"],
+        "name": name,
+        "sha256": sha256,
+        "position": position,
+        "reason": reason,
+        "excerpt": excerpt,
+        "recorded_at": event["recorded_at"],
+    }

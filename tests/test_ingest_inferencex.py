@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.ingest import formats
-from pipelines.ingest.inferencex import MAX_GPUS, PER_ROLE_TOKENS_SINCE, read, recognises
+from pipelines.ingest.inferencex import FORMAT, MAX_GPUS, PER_ROLE_TOKENS_SINCE, read
 from pipelines.ingest.reading import Reading
 from tests.records import row
 from warehouse.canonical import canonical_json
@@ -390,7 +390,7 @@ def test_kv_offload(offloading: Any, backend: Any, shown: str | None) -> None:
 
 @pytest.mark.parametrize("value", [None, [], "x", 1, {}, {"hw": 1, "conc": 1, "framework": 1}, [SINGLE]])
 def test_what_is_no_row(value: Any) -> None:
-    assert not recognises(value)
+    assert not FORMAT.recognises(value)
     assert formats.recognise(value) is None
 
 

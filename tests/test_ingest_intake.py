@@ -62,7 +62,7 @@ def test_a_run_and_its_rows(log: EventLog, tmp_path: Path) -> None:
     place = write_run(tmp_path / "in", 7, STARTED, [row(4), row(8)])
     intake = take(log, place)
     assert dict(intake.new) == {"RunReported": 1, "ResultRecorded": 2}
-    assert (intake.files, intake.empty, intake.ignored, intake.quarantined) == (2, 0, [], [])
+    assert (intake.files, intake.empty, intake.ignored, intake.quarantined) == (2, [], [], [])
     assert [str(result.run) for result in results(log)] == ["example/fleet/7/1"] * 2
     assert [result.record for result in results(log)] == json.loads((place / "agg_bmk.json").read_text())
     events = log.read("ResultRecorded")
@@ -280,7 +280,7 @@ def test_files_that_are_nothing_to_us(log: EventLog, tmp_path: Path) -> None:
     write(root / "blank.json", " ")
     intake = take(log, root)
     assert intake.ignored == ["in/notes.md", "in/package.json (not a known format)"]
-    assert intake.empty == 1
+    assert intake.empty == ["in/empty.json"]
     assert refused(intake) == [("in/blank.json", "", "empty file")]
     assert refused(take(log, unknown)) == [("package.json", "", "not a known format; `shiftlog formats` lists those that are")]
     assert take(log, root / "notes.md").quarantined != []
@@ -352,7 +352,12 @@ def test_however_rows_are_split_over_files_the_events_are_the_same(
 def test_twenty_real_runs(log: EventLog, real_runs: Path) -> None:
     intake = take(log, real_runs)
     assert dict(intake.new) == {"RunReported": 20, "ResultRecorded": 1119}
-    assert (intake.quarantined, intake.ignored, intake.empty, dict(intake.unknown_names)) == ([], [], 1, {})
+    assert (intake.quarantined, intake.ignored, intake.empty, dict(intake.unknown_names)) == (
+        [],
+        [],
+        ["runs/run_20244442227/agg_bmk.json"],
+        {},
+    )
     assert sum(take(log, real_runs, at=LATER).new.values()) == 0
     one = real_runs / "run_20218553330"
     assert sum(take(log, one / "agg_bmk.json", at=LATER).new.values()) == 0

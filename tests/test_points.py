@@ -199,6 +199,14 @@ def test_builds_of_one_version_are_in_order_of_first_sight(log: EventLog) -> Non
     assert frame["tag"].to_list() == ["v0.5.9-cu129", "v0.5.9", "v0.5.9-cu130"]
 
 
+def test_builds_without_a_version_keep_their_place_in_time(log: EventLog) -> None:
+    for number, tag in enumerate(("v0.10.0", "nightly-" + "a" * 40, "v0.9.9")):
+        told = result(row(4, image=f"vllm/vllm-openai:{tag}"), number)
+        tell(log, report(number, START + timedelta(days=number)), told)
+    frame = points.project(log)["builds"].sort("build_order")
+    assert frame["tag"].to_list() == ["v0.9.9", "nightly-" + "a" * 40, "v0.10.0"]
+
+
 def test_engines_are_ordered_apart(log: EventLog) -> None:
     tell(log, report(), result(row(4)), result(row(4, framework="sglang", image="lmsysorg/sglang:v0.5.9")))
     assert points.project(log)["builds"].select("engine", "build_order", "engine_version").sort("engine").rows() == [

@@ -18,3 +18,11 @@ def by_name(name: str) -> RecordFormat:
 def recognise(record: Any) -> RecordFormat | None:
     """Return the format that *record* is of, judged by its content, or None."""
     return next((record_format for record_format in FORMATS if record_format.recognises(record)), None)
+
+
+def near_miss(record: Any) -> str | None:
+    """Return in words which format *record* is nearly of and what it lacks, or None."""
+    for record_format in FORMATS:
+        if missing := record_format.lacks(record):
+            return f"looks like {record_format.name}, but lacks {', '.join(sorted(missing))}"
+    return None

@@ -33,7 +33,7 @@ MAX_METRIC_NAME = 40
 """Longest name that can be a metric's, characters."""
 _NUMBER = re.compile(r"[+-]?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,3})?")
 _MEANINGLESS = frozenset({"std_intvty"})
-_MARKERS = frozenset({"hw", "conc", "framework", "tput_per_gpu"})
+MARKERS = frozenset({"hw", "conc", "framework", "tput_per_gpu"})
 
 
 def _text_boolean(value: Any) -> Any:
@@ -66,7 +66,7 @@ class _Part(BaseModel):
 
 
 class _Row(BaseModel):
-    """Identity fields of a row; a missing parallel size meant 1, a missing precision fp8, a missing method none (peer A2).
+    """Identity fields of a row; a missing parallel size meant 1, a missing precision fp8, a missing method none.
 
     A field that is null is a field that is missing.
     """
@@ -117,11 +117,6 @@ class _Row(BaseModel):
 
 
 _NOT_METRICS = frozenset(_Row.model_fields) - frozenset(_THROUGHPUTS) | _MEANINGLESS
-
-
-def recognises(record: Any) -> bool:
-    """Say whether *record* is a row of this format: it names hardware, concurrency, framework and throughput per GPU."""
-    return isinstance(record, dict) and record.keys() >= _MARKERS
 
 
 def read(record: dict[str, Any], started_at: datetime) -> Reading:
@@ -290,4 +285,6 @@ def _finite(key: str, value: float) -> float:
     return number
 
 
-FORMAT = RecordFormat("inferencex", "InferenceX fixed-sequence result rows (agg_bmk.json, agg_*.json)", recognises, read)
+FORMAT = RecordFormat(
+    "inferencex", "InferenceX fixed-sequence result rows (agg_bmk.json, agg_*.json); docs/formats.md", MARKERS, read
+)

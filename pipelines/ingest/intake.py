@@ -6,7 +6,7 @@ Belongs here: which run a record belongs to, and what is said of what was not re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -18,6 +18,7 @@ from changelog import files as upstream_files
 from changelog.facts import UpstreamFact, UpstreamFault
 from changelog.git import read_repository
 from changelog.projects import project_of_file
+from pipelines.announcing import Announce
 from pipelines.ingest import formats, runs
 from pipelines.ingest.inputs import Found, Ignored, InputFile, Repository, Unreadable, find_inputs
 from pipelines.ingest.json_text import EXCERPT, Fault, Item, items
@@ -29,8 +30,6 @@ from warehouse.log import EventLog
 
 SETTINGS = ("engine", "run_id", "run_source")
 """Keys of `--set`: what a record does not hold and the user declares."""
-
-Announce = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,9 @@ class Intake:
     """What an ingest met, by kind; `new` counts events that the log did not have."""
 
     files: int = 0
-    empty: int = 0
+    empty: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    """Repositories that could not be read; no fact is lost, the same command may succeed later."""
     read: Counter[str] = field(default_factory=Counter)
     new: Counter[str] = field(default_factory=Counter)
     ignored: list[str] = field(default_factory=list)
@@ -136,7 +137,7 @@ class _Reader:
             for fact in read_repository(entry.location, project, self.mirrors):
                 yield self._fact(entry.name, None, "git", fact)
         except (InputError, UpstreamError) as error:
-            yield self._quarantine(entry.name, _text_hash(entry.location), Fault("", str(error)))
+            self.intake.failed.append(str(error))
 
     def _fact(self, name: str, sha256: str | None, reader: str, fact: UpstreamFact | UpstreamFault) -> Event:
         if isinstance(fact, UpstreamFault):
@@ -154,7 +155,7 @@ class _Reader:
         sha256 = bytes_hash(data)
         parsed = list(items(data))
         if not parsed:
-            self.intake.empty += 1
+            self.intake.empty.append(entry.name)
         if not any(isinstance(item, Fault) or _is_known(item.value) for item in parsed):
             yield from self._unknown(entry, sha256, len(parsed))
             return
@@ -194,7 +195,7 @@ class _Reader:
     def _result(self, entry: InputFile, sha256: str, item: Item, run: RunReported | None) -> Event:
         record_format = formats.recognise(item.value)
         if record_format is None:
-            raise InputError("not a known record; `shiftlog formats` lists those that are")
+            raise InputError(formats.near_miss(item.value) or "not a known record; `shiftlog formats` lists those that are")
         if run is None:
             damaged = any(folder in self.runs for folder in entry.path.parents)
             raise InputError(
@@ -250,7 +251,7 @@ def _text_hash(text: str) -> str:
 
 
 def _is_known(value: Any) -> bool:
-    return runs.is_run(value) or formats.recognise(value) is not None
+    return runs.is_run(value) or formats.recognise(value) is not None or formats.near_miss(value) is not None
 
 
 def _excerpt(value: Any) -> str:

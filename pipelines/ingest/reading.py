@@ -32,7 +32,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class RecordFormat:
-    """A benchmark record format: its name, what it is, how to know a record of it, how to map one.
+    """A benchmark record format: its name, what it is, the fields by which a record of it is known, how to map one.
 
     `read(record, started_at)` raises InputError with `field: what is wrong`; *started_at* is the start of the run, because the
     meaning of some fields changed over time.
@@ -40,5 +40,14 @@ class RecordFormat:
 
     name: str
     title: str
-    recognises: Callable[[Any], bool]
+    markers: frozenset[str]
     read: Callable[[dict[str, Any], datetime], Reading]
+
+    def recognises(self, record: Any) -> bool:
+        """Say whether *record* has every field by which the format is known."""
+        return isinstance(record, dict) and record.keys() >= self.markers
+
+    def lacks(self, record: Any) -> frozenset[str]:
+        """Return the markers that *record* lacks where it has most of them; empty where it is of the format or of another."""
+        missing = self.markers - record.keys() if isinstance(record, dict) else self.markers
+        return missing if 2 * len(missing) < len(self.markers) else frozenset()
