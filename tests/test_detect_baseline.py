@@ -1,8 +1,10 @@
 """Which points stand for the earlier side: partial sweeps, unfit cells, definitions, instants."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from pipelines.detect.baseline import LOOK_BACK, find_baseline
+from pipelines.detect.baseline import LOOK_BACK, baselines
 from pipelines.detect.observations import STEADY, observe
 from tests.fleet import CELLS, curve, metrics, points
 from tests.frames import day
@@ -15,7 +17,7 @@ def history_of(*frames):
 
 def baseline_of(*frames):
     history = history_of(*frames)
-    return find_baseline(history, len(history) - 1)
+    return baselines(history)[-1]
 
 
 def days(observations):
@@ -29,7 +31,7 @@ def test_the_previous_observation_stands():
 
 
 def test_the_first_observation_has_none():
-    assert find_baseline(history_of(curve("A", 0)), 0) is None
+    assert baselines(history_of(curve("A", 0))) == [None]
 
 
 def test_repeats_of_the_standing_setup_come_latest_first_even_past_other_builds():
@@ -101,7 +103,7 @@ def test_one_instant_is_not_earlier():
 
 def test_of_two_builds_side_by_side_each_is_compared_with_itself():
     history = history_of(curve("A", 0), curve("B", 0), curve("A", 1), curve("B", 1))
-    found = [find_baseline(history, index) for index in (2, 3)]
+    found = baselines(history)[2:]
     assert [history[index].build_id for index in (2, 3)] == [baseline.observation.build_id for baseline in found]
 
 
@@ -128,4 +130,68 @@ def test_a_sweep_that_took_hours_is_one_observation_dated_by_its_first_point():
 def test_attempts_of_one_run_are_two_observations():
     history = history_of(curve("A", 0, run="one"), curve("A", 0.5, run="one", attempt=2))
     assert [o.run_attempt for o in history] == [1, 2]
-    assert find_baseline(history, 1).observation.run_attempt == 1
+    assert baselines(history)[1].observation.run_attempt == 1
+
+
+class Counted(list):
+    """A history that counts how often an observation of it is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, position):
+        self.looks += 1
+        return super().__getitem__(position)
+
+
+def test_a_new_build_every_night_does_not_look_at_all_of_history():
+    nights = 120
+    history = Counted(history_of(*(curve(f"b{number}", number, cells=(4, 8)) for number in range(nights))))
+    found = baselines(history)
+    assert [len(baseline.repeats) for baseline in found[1:]] == [1] * (nights - 1)
+    assert history.looks < 6 * nights  # it was half the square of the nights
+
+
+@pytest.mark.parametrize("other", [{"recipe": "beef"}, {"checkpoint": "other"}, {"label": "mi355x-tw_0"}])
+def test_only_the_same_setup_is_pooled(other):
+    known = {"recipe": "cafe", "checkpoint": "one", "label": "mi355x-amd_0"}
+    found = baseline_of(curve("A", 0, **{**known, **other}), curve("A", 1, cells=(4, 8), **known), curve("B", 2, **known))
+    assert days(found.repeats) == [1]
+    assert found.cells.keys() == {4, 8}
+
+
+def test_the_latest_of_two_unfit_cells_is_used():
+    history = history_of(curve("A", 0, speed=1.1, cold=(8,)), curve("A", 1, speed=1.2, cold=(8,)), curve("B", 2))
+    assert baselines(history)[2].cells[8] == history[1].cells[8]
+
+
+def test_repeats_later_than_the_standing_one_are_not_pooled():
+    # The run of day 1 shares no cell with the new one and does not stand; what stands is the run of day 0.
+    history = history_of(curve("A", 0, cells=(4, 8)), curve("A", 1, cells=(16, 32)), curve("B", 2, cells=(4, 8)))
+    assert days(baselines(history)[2].repeats) == [0]
+
+
+def plain_repeats(history, index, standing):
+    """The definition, told plainly: of the standing observation and what is before it, the same setup, latest first."""
+    before = history[: history.index(standing) + 1]
+    return [old for old in reversed(before) if old.setup == standing.setup][:LOOK_BACK]
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("AB"), st.sampled_from([None, "aa"]), st.integers(0, 4), st.sampled_from([(4, 8), (16, 32), (4, 16)])
+        ),
+        min_size=1,
+        max_size=25,
+    )
+)
+def test_repeats_are_those_of_the_definition(runs):
+    frames = [
+        curve(build, day, recipe=recipe, cells=cells, run=f"n{number}") for number, (build, recipe, day, cells) in enumerate(runs)
+    ]
+    history = history_of(*frames)
+    for index, found in enumerate(baselines(history)):
+        if found is not None:
+            assert found.observation.measured_at < history[index].measured_at
+            assert list(found.repeats) == plain_repeats(history, index, found.observation)

@@ -2,16 +2,32 @@
 
 import pytest
 
+from pipelines.detect.baseline import baselines
+from pipelines.detect.changes import differences
 from pipelines.detect.night import detect
-from tests.fleet import curve, points
+from pipelines.detect.observations import observe
+from tests.fleet import curve, points, quiet
+
+
+def sides(first, second):
+    return points(curve(**{"build": "A", "day": 0, **first}), curve(**{"build": "A", "day": 1, "speed": 0.9, **second}))
+
+
+def found_between(frame):
+    """Return the change set of the last observation of the only curve."""
+    (history,) = observe(frame, ("hardware", "engine")).values()
+    return differences(history[-1], baselines(history)[-1])
 
 
 def difference(first, second):
-    old = {"build": "A", "day": 0, **first}
-    new = {"build": "A", "day": 1, "speed": 0.9, **second}
-    (row,) = detect(points(curve(**old), curve(**new))).diffs.to_dicts()
+    """Return the row of `diffs` with its change set; the attribution is that of the comparison, flagged or not."""
+    frame = sides(first, second)
+    (row,) = detect(frame).diffs.to_dicts()
     assert row["size_pct"] == pytest.approx(-10)
-    return row
+    found = found_between(frame)
+    assert (row["change_set"], row["change_detail"]) == (list(found.names), list(found.details))
+    assert row["attribution"] in ((found.attribution,) if row["flagged"] else (None,))
+    return {**row, "attribution": found.attribution}
 
 
 @pytest.mark.parametrize(
@@ -82,6 +98,22 @@ def test_words_for_a_build_and_for_the_search_space():
     row = difference({"cells": (4, 8, 16)}, {"build": "B", "cells": (4, 8, 128)})
     assert row["change_detail"] == ["build: vllm/vllm-openai:vA → vllm/vllm-openai:vB", "concurrencies: gained 128; lost 16"]
     assert (row["cells"], row["cells_total"]) == (2, 4)
+
+
+def test_the_search_space_is_that_of_the_pool():
+    # The standing run has two cells; a repeat of it has the rest, so that nothing was gained.
+    frame = points(curve("A", 0), curve("A", 1, cells=(4, 8)), curve("B", 2))
+    assert found_between(frame).names == ("build",)
+    assert found_between(points(curve("A", 0), curve("A", 1, cells=(4, 8)), curve("B", 2, cells=(4, 8)))).details[1:] == (
+        "concurrencies: lost 16, 32, 64",
+    )
+
+
+def test_what_is_not_flagged_is_attributed_to_nothing():
+    rows = detect(points(*quiet(), curve("A", 0), curve("B", 1, speed=0.99), curve("C", 2, speed=0.8))).diffs
+    named = dict(rows.filter(isl=1024).select("to_engine_version", "attribution").iter_rows())
+    assert named == {"B": None, "C": "engine"}
+    assert rows.filter(~rows["flagged"])["attribution"].is_null().all()
 
 
 def test_a_stranger_cannot_make_the_words_long():

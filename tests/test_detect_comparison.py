@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.detect.baseline import find_baseline
+from pipelines.detect.baseline import baselines
 from pipelines.detect.comparison import CURVE, HIGH, LOW, compare, movement, moves, parts, percent
 from pipelines.detect.observations import REPORTED, STEADY, TPOT, TTFT, observe
 from tests.fleet import curve, points
@@ -17,7 +17,7 @@ CONTEXT = ("hardware", "engine")
 
 def compared(*frames):
     (history,) = observe(points(*frames), CONTEXT).values()
-    return compare(history[-1], find_baseline(history, len(history) - 1))
+    return compare(history[-1], baselines(history)[-1])
 
 
 @pytest.mark.parametrize(

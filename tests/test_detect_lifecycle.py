@@ -1,9 +1,11 @@
 """What becomes of a shift: repeats that confirm or contradict it, siblings, notices."""
 
+import math
+
 import pytest
 
 from pipelines.detect.night import detect
-from tests.fleet import curve, points, quiet
+from tests.fleet import CELLS, curve, points, quiet
 
 SLOW = 0.92
 
@@ -112,28 +114,211 @@ def test_a_pooled_baseline_is_not_cleared_by_its_own_gaps():
     assert [row["attribution"] for row in found] == ["environment"]
 
 
+def skewed(speed, headline):
+    """Return what a curve needs to show *speed* in steady state and *headline* as reported."""
+    return {"speed": speed, "skew": dict.fromkeys(CELLS, 1.01 * speed / headline - 1.01)}
+
+
+def test_a_shift_whose_witnesses_differ_is_confirmed_by_its_own_repetition():
+    # Reported -10.9 %, steady state -5.8 %; the repeats show a little less of the steady state.
+    frames = [curve("B", day, **skewed(*both)) for day, both in ((1, (0.942, 0.891)), (2, (0.9445, 0.892)), (3, (0.944, 0.892)))]
+    assert fate(curve("A", 0), *frames)[:2] == ("engine", "confirmed")
+    assert fate(curve("A", 0), frames[0], curve("B", 2, 0.975), curve("B", 3, 0.975))[:2] == ("environment", "recovered")
+
+
+def test_a_notice_whose_cells_waited_unequally_is_confirmed_by_its_own_repetition():
+    waits = {4: 0.15, 8: 0.15, 16: 0.9}
+    frames = [curve("B", day, cold=waits) for day in (1, 2, 3)]
+    assert fate(curve("A", 0), *frames)[:2] == ("measurement", "confirmed")
+    gone = [curve("B", day, cold={64: 0.9}) for day in (2, 3)]
+    assert fate(curve("A", 0), frames[0], *gone)[:2] == ("measurement", "recovered")
+
+
+def test_a_notice_is_followed_by_the_cells_that_went_its_way():
+    # Two cells were cold and are warm, one is cold now and the worst: the notice is of that one, and it lasts.
+    frames = [curve("A", 0, cold={4: 0.3, 8: 0.3}), curve("B", 1, cold={16: 0.9})]
+    assert fate(*frames, curve("B", 2, cold={4: 0.3, 8: 0.3, 16: 0.9}))[:2] == ("measurement", "confirmed")
+    assert fate(*frames, curve("B", 2))[:2] == ("measurement", "recovered")
+
+
+def test_a_notice_of_a_curve_is_followed_by_its_fit_cells():
+    # Three cells are cold on every day and did not move; the notice is of the two others.
+    always = {4: 0.2, 8: 0.2, 16: 0.2}
+    skewed_cells = {"cold": always, "skew": {32: 0.15, 64: 0.15}}
+    frames = [curve("A", 0, cold=always), curve("B", 1, **skewed_cells)]
+    assert fate(*frames, curve("B", 2, **skewed_cells))[:2] == ("measurement", "confirmed")
+    assert fate(*frames, curve("B", 2, cold=always))[:2] == ("measurement", "recovered")
+
+
+def test_a_partial_repeat_is_measured_by_what_its_cells_showed():
+    uneven = {4: 0.945, 8: 0.945, 16: 0.9, 32: 0.9, 64: 0.9}
+    first = [curve("A", 0), curve("B", 1, cells=uneven)]
+    # Of the 5.7 % that cells 4 and 8 lost, 4.6 % are left; of the curve's 10.5 % that would be less than half.
+    assert fate(*first, curve("B", 2, cells={4: 0.955, 8: 0.955}))[:2] == ("engine", "confirmed")
+    assert fate(*first, curve("B", 2, cells={4: 0.98, 8: 0.98}))[:2] == ("environment", "recovered")
+
+
+def test_later_cells_that_never_moved_cannot_tell():
+    still = {4: 1.0, 8: 1.0, 16: 0.9, 32: 0.9, 64: 0.9}
+    assert fate(curve("A", 0), curve("B", 1, cells=still), curve("B", 2, cells=(4, 8))) == ("engine", "suspected", "seen once")
+
+
+LATENCY = ("e2el_median", "steady_output_tput_per_gpu")
+
+
+def test_tpot_tells_where_a_run_has_no_median_latency():
+    first = [curve("A", 0), curve("B", 1, speed=SLOW)]
+    assert fate(*first, curve("B", 2, speed=SLOW, without=LATENCY))[:2] == ("engine", "confirmed")
+    assert fate(*first, curve("B", 2, without=LATENCY))[:2] == ("environment", "recovered")
+
+
+def test_tpot_that_did_not_see_the_shift_cannot_tell():
+    flat = {"tpot_median": 0.02}
+    frames = [curve("A", 0, values=flat), curve("B", 1, speed=SLOW, values=flat)]
+    assert fate(*frames, curve("B", 2, speed=SLOW, values=flat, without=LATENCY)) == ("engine", "suspected", "seen once")
+
+
+@pytest.mark.parametrize(("speed", "status"), [(0.9585, "confirmed"), (0.9597, "recovered")])
+def test_half_of_a_shift_is_the_border(speed, status):
+    # log 0.92 = -0.08338, half of it -0.04169: 0.95917.
+    assert fate(curve("A", 0), curve("B", 1, speed=SLOW), curve("B", 2, speed=speed))[1] == status
+
+
+@pytest.mark.parametrize(("speed", "attribution"), [(0.939, "environment"), (0.940, "engine")])
+def test_a_quarter_of_a_shift_is_the_border_of_doubt(speed, attribution):
+    # A quarter is left at 0.92 ** 0.75 = 0.93937.
+    earlier = [curve("A", 0), curve("A", 1, speed=speed), curve("A", 2), curve("A", 3), curve("A", 4)]
+    assert fate(*earlier, curve("B", 5, speed=SLOW))[0] == attribution
+
+
+NEAREST = (1.0, SLOW, SLOW, 1.0, 1.0, SLOW)
+"""Nearest first: of the first five, three stand at 1; of four or of six, no more than half."""
+
+
+def test_the_five_nearest_later_runs_are_heard():
+    after = [curve("B", 2 + n, 1.0 if speed == SLOW else SLOW) for n, speed in enumerate(NEAREST)]
+    assert fate(curve("A", 0), curve("B", 1, SLOW), *after)[:2] == ("engine", "confirmed")
+
+
+def test_the_five_nearest_earlier_runs_of_the_earlier_build_are_heard():
+    before = [curve("A", -n, speed) for n, speed in enumerate(NEAREST)]
+    assert fate(*before, curve("B", 1, SLOW), curve("B", 2, SLOW))[:2] == ("engine", "confirmed")
+
+
+def test_the_five_nearest_later_runs_of_the_earlier_build_are_heard():
+    after = [curve("A", 3 + n, speed) for n, speed in enumerate(NEAREST)]
+    assert fate(curve("A", 0), curve("B", 1, SLOW), curve("B", 2, SLOW), *after)[:2] == ("engine", "confirmed")
+
+
+def test_the_five_nearest_earlier_runs_of_the_later_build_are_heard():
+    before = [curve("B", -1 - n, 1.0 if speed == SLOW else SLOW) for n, speed in enumerate(NEAREST)]
+    rows = shifts(*before, curve("A", 0), curve("B", 1, SLOW), curve("B", 2, SLOW))
+    (row,) = [row for row in rows if row["from_engine_version"] == "A" and row["to_engine_version"] == "B"]
+    assert (row["attribution"], row["status"]) == ("engine", "confirmed")
+
+
+def test_the_earlier_build_beside_the_later_one_is_a_later_run():
+    beside = [curve("A", 1, SLOW, run="x"), curve("B", 1, SLOW, run="x")]
+    assert fate(curve("A", 0), *beside)[0] == "environment"
+
+
+def test_a_run_that_may_be_of_either_side_speaks_for_neither():
+    # Of a run without a recipe nobody knows which it was; it repeats both.
+    later = [curve("A", 0, recipe="aa"), curve("A", 1, SLOW, recipe="bb"), curve("A", 2, SLOW)]
+    assert fate(*later, build="A")[:2] == ("recipe", "confirmed")
+    earlier = [curve("A", -1), curve("A", 0, recipe="aa"), curve("A", 1, SLOW, recipe="bb")]
+    assert fate(*earlier, build="A")[:2] == ("recipe", "suspected")
+
+
 def siblings(count, build, day, speed=1.0):
     return [curve(build, day, speed, isl=1000 + number) for number in range(count)]
 
 
-def test_three_siblings_confirm_at_once_and_two_do_not():
-    rows = shifts(*siblings(3, "A", 0), *siblings(3, "B", 1, SLOW))
+def test_siblings_of_one_run_share_its_host_and_confirm_nothing():
+    rows = shifts(*siblings(4, "A", 0), *siblings(4, "B", 1, SLOW))
     assert {(row["attribution"], row["status"], row["siblings"], row["siblings_total"]) for row in rows} == {
-        ("engine", "confirmed", 3, 3)
+        ("engine", "suspected", 4, 4)
     }
-    assert {row["status_reason"] for row in rows} == {"3 of 3 curves of the same change moved alike in this run"}
+    assert {row["status_reason"] for row in rows} == {"seen once; 4 of 4 curves of this run moved alike"}
     assert len({row["event_key"] for row in rows}) == 1
+
+
+def elsewhere(build="B", day=1.0, speed=SLOW, **other):
+    """Return one more curve, on another accelerator unless said otherwise, from build A to *build*."""
+    where = {"isl": 1100, **({"hardware": "h100"} if "label" not in other else {}), **other}
+    return [curve("A", 0, **where), curve(build, day, speed, **where)]
+
+
+def statuses(*frames):
+    """Return (status, reason) of the shifts of the two siblings of build B."""
+    rows = shifts(*siblings(2, "A", 0), *siblings(2, "B", 1, SLOW), *frames)
+    return {(row["status"], row["status_reason"]) for row in rows if row["isl"] in (1000, 1001)}
+
+
+def test_three_curves_on_two_accelerators_confirm_at_once():
+    assert statuses(*elsewhere()) == {("confirmed", "3 curves on h100, mi355x moved alike")}
+    # In another run of that night just as well.
+    assert statuses(*elsewhere(day=1.2)) == {("confirmed", "3 curves on h100, mi355x moved alike")}
+
+
+def test_three_curves_on_two_kinds_of_host_confirm_at_once():
+    assert statuses(*elsewhere(label="mi355x-tw_0")) == {("confirmed", "3 curves on mi355x-amd, mi355x-tw moved alike")}
+
+
+@pytest.mark.parametrize(
+    ("frames", "count"),
+    [
+        (elsewhere(label="mi355x-amd_7"), 3),  # a runner's number is no other kind of host
+        (elsewhere(label=None), 3),  # what is not recorded is not another
+        (elsewhere(day=2.0), 2),  # another night
+        (elsewhere(build="C"), 2),  # another pair of builds
+        (elsewhere(speed=1 / SLOW), 2),  # the other direction
+        (elsewhere(engine="sglang"), 2),  # another engine
+        ([curve("A", 0, hardware="h100"), curve("B", 1, SLOW, hardware="h100", checkpoint="x")], 2),  # mixed
+        ([curve("A", 0, hardware="h100"), curve("B", 1, hardware="h100", cold=(4, 8))], 2),  # a notice
+    ],
+)
+def test_what_does_not_confirm_at_once(frames, count):
+    assert statuses(*frames) == {("suspected", f"seen once; {count} of {count} curves of this run moved alike")}
+
+
+def test_two_curves_on_two_accelerators_do_not_confirm():
+    rows = shifts(curve("A", 0), curve("B", 1, SLOW), *elsewhere())
+    assert [(row["status"], row["status_reason"]) for row in rows] == [("suspected", "seen once")] * 2
+
+
+def test_siblings_are_counted_among_the_curves_of_the_change():
     two = shifts(*siblings(4, "A", 0), *siblings(2, "B", 1, SLOW), curve("B", 1, isl=1002), curve("B", 1, isl=1003))
     assert [(row["status"], row["siblings"], row["siblings_total"]) for row in two] == [("suspected", 2, 4)] * 2
 
 
-def test_siblings_are_curves_of_one_run_stack_and_direction():
-    # Two of one stack down, one up, one of other hardware: nobody has two more like it.
-    frames = [*siblings(3, "A", 0), curve("A", 0, hardware="h100"), *siblings(2, "B", 1, SLOW)]
-    rows = shifts(*frames, curve("B", 1, 1 / SLOW, isl=1002), curve("B", 1, SLOW, hardware="h100"))
-    assert sorted(row["siblings"] for row in rows) == [1, 1, 2, 2]
-    assert {row["status"] for row in rows} == {"suspected"}
-    assert len({row["event_key"] for row in rows}) == 3
+@pytest.mark.parametrize(
+    ("other", "total"),
+    [
+        ({}, 2),
+        ({"run": "y"}, 1),
+        ({"attempt": 2}, 1),
+        ({"hardware": "h100"}, 1),
+        ({"engine": "sglang"}, 1),
+        ({"values": {"run_source": "elsewhere"}}, 1),
+        ({"build": "C"}, 1),
+        ({"old": "C"}, 1),
+    ],
+)
+def test_siblings_are_curves_of_one_run_stack_and_pair_of_builds(other, total):
+    old, new = other.get("old", "A"), {"build": "B", "run": "x", **{key: value for key, value in other.items() if key != "old"}}
+    identity = {key: value for key, value in other.items() if key in ("hardware", "engine")}
+    frames = [curve("A", 0), curve("B", 1, SLOW, run="x"), curve(old, 0, isl=8192, **identity)]
+    rows = shifts(*frames, curve(day=1, speed=SLOW, isl=8192, **new))
+    assert [(row["siblings"], row["siblings_total"]) for row in rows] == [(total, total)] * 2
+    assert len({row["event_key"] for row in rows}) == 3 - total
+
+
+def test_curves_that_moved_the_other_way_or_for_another_cause_are_no_siblings():
+    rows = shifts(*siblings(3, "A", 0), *siblings(2, "B", 1, SLOW), curve("B", 1, 1 / SLOW, isl=1002))
+    assert sorted((row["siblings"], row["siblings_total"]) for row in rows) == [(1, 3), (2, 3), (2, 3)]
+    rows = shifts(*siblings(3, "A", 0), *siblings(2, "B", 1, SLOW), curve("B", 1, SLOW, isl=1002, checkpoint="x"))
+    assert sorted((row["attribution"], row["siblings"]) for row in rows) == [("engine", 2), ("engine", 2), ("mixed", 1)]
 
 
 def test_one_curve_with_several_recipes_is_one_sibling():
@@ -199,6 +384,43 @@ def test_a_curve_that_runs_of_one_image_moved_as_far_names_no_cause_yet():
     assert fate(*restless, curve("B", 3), curve("B", 4))[:2] == ("engine", "confirmed")
     # A shift well beyond what they did is another matter.
     assert fate(*restless, curve("B", 3, speed=1.1))[0] == "engine"
+
+
+@pytest.mark.parametrize(("size", "attribution"), [(0.074, "unknown"), (0.076, "engine")])
+def test_as_far_is_four_fifths(size, attribution):
+    # Runs of one image moved the curve by 0.06: four fifths of 0.075.
+    restless = [curve("C", 0), curve("C", 1, math.exp(-0.06)), curve("A", 2, math.exp(-0.06))]
+    assert fate(*restless, curve("B", 3, math.exp(-0.06 - size)))[0] == attribution
+
+
+def test_an_incoherent_night_of_one_image_is_no_movement():
+    # Median -0.1, and no two cells agree.
+    odd = {c: math.exp(x) for c, x in zip(CELLS, (-0.5, 0.3, -0.1, 0.1, -0.3), strict=True)}
+    assert fate(curve("C", 0), curve("C", 1, cells=odd), curve("A", 2), curve("B", 3, SLOW))[0] == "engine"
+
+
+def test_another_runner_label_is_no_restlessness():
+    hosts = [curve("C", 0), curve("C", 1, SLOW, label="mi355x-tw_0"), curve("A", 2, SLOW, label="mi355x-tw_0")]
+    assert fate(*hosts, curve("B", 3, label="mi355x-tw_0"))[0] == "engine"
+
+
+def test_as_many_siblings_back_as_standing_are_enough_for_doubt():
+    frames = [*siblings(4, "A", 0), *siblings(4, "B", 1, SLOW), curve("B", 2, isl=1000), curve("B", 2, SLOW, isl=1001)]
+    first = [row for row in shifts(*frames) if row["to_measured_at"].day == 2]
+    assert {row["isl"]: (row["attribution"], row["status"]) for row in first} == {
+        1000: ("environment", "recovered"),
+        1001: ("engine", "confirmed"),
+        1002: ("environment", "suspected"),
+        1003: ("environment", "suspected"),
+    }
+
+
+def test_a_notice_that_went_away_casts_no_doubt_on_its_siblings():
+    # A notice of the same run and direction recovers; the shift beside it was seen once and stays.
+    notice = [curve("A", 0, isl=1000), curve("B", 1, isl=1000, cold=(4, 8)), curve("B", 2, isl=1000)]
+    rows = shifts(*notice, curve("A", 0, isl=1001), curve("B", 1, SLOW, isl=1001))
+    first = {row["isl"]: (row["attribution"], row["status"]) for row in rows if row["to_measured_at"].day == 2}
+    assert first == {1000: ("measurement", "recovered"), 1001: ("engine", "suspected")}
 
 
 def test_what_repeats_withdraw_is_withdrawn_in_both_tables():

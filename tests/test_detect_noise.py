@@ -68,10 +68,27 @@ def test_quiet_repeats_do_not_go_below_the_floor():
     assert row["stack", "mi355x", STEADY, "curve"]["raw_scale"] == pytest.approx(1.4826 * 0.0001 / 2**0.5)
 
 
-def test_points_are_counted_cell_by_cell_and_short_curves_only_so():
+def test_a_repeat_is_a_pair_of_observations_whatever_the_unit_and_short_curves_have_points_only():
     row = table_of(*steps((1, 1, 1)), *steps((1,), isl=8192, cells=(4, 8)))
-    assert row["stack", "mi355x", STEADY, "point"]["repeats"] == 3 * 5 + 2
+    assert row["stack", "mi355x", STEADY, "point"]["repeats"] == 3 + 1
     assert row["stack", "mi355x", STEADY, "curve"]["repeats"] == 3
+
+
+def test_the_cells_of_one_pair_weigh_as_one_repeat():
+    # Five cells that each moved by 6 %, in one pair, against a prior of 1.5 % with the weight of five.
+    raw = 1.4826 * 0.06 / 2**0.5
+    found = table_of(*steps((6,)))["global", None, STEADY, "point"]
+    assert found["raw_scale"] == pytest.approx(raw)
+    assert found["scale"] == pytest.approx(((raw**2 + 5 * 0.015**2) / 6) ** 0.5)
+
+
+def test_unfit_cells_say_nothing_of_the_noise_of_the_headline():
+    row = table_of(curve("A", 0), curve("A", 1, cold=(4, 8, 16)), curve("A", 2, cold=(32,)))
+    assert row["stack", "mi355x", REPORTED, "point"]["raw_scale"] == pytest.approx(0, abs=1e-12)
+    # Fewer than three fit cells are no curve; steady state keeps them all.
+    assert row["stack", "mi355x", REPORTED, "point"]["repeats"] == 2
+    assert row["stack", "mi355x", STEADY, "curve"]["repeats"] == 2
+    assert row["stack", "mi355x", REPORTED, "curve"]["repeats"] == 1
 
 
 def test_without_repeats_the_prior_stands_and_is_wider_than_the_floor():

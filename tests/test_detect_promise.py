@@ -131,9 +131,19 @@ def test_a_real_change_is_found_with_nothing_but_two_runs(percent):
     frames = [curve("A", 0, isl=isl, osl=osl) for isl, osl in moved]
     frames += [curve("B", 1, 1 + percent / 100, isl=isl, osl=osl) for isl, osl in moved]
     rows = detect(points(*frames)).shifts.to_dicts()
-    assert [(row["attribution"], row["status"]) for row in rows] == [("engine", "confirmed")] * 3
+    assert [(row["attribution"], row["status"]) for row in rows] == [("engine", "suspected")] * 3
     assert {(row["isl"], row["osl"]) for row in rows} == set(moved)
     assert [row["size_pct"] for row in rows] == pytest.approx([percent] * 3, abs=1)
+
+
+@pytest.mark.parametrize("curves", [3, 8])
+def test_one_bad_host_confirms_nothing(curves):
+    """All curves of a run share its host: what one run of one stack says is never more than suspected."""
+    frames = [curve(build, day, speed, isl=n) for n in range(curves) for build, day, speed in (("A", 0, 1.0), ("B", 1, 0.9))]
+    for floor in ((), quiet()):
+        found = detect(points(*floor, *frames)).shifts
+        assert found.height == curves
+        assert set(found["status"]) == {"suspected"}
 
 
 def test_a_real_change_is_found_on_its_curves_only():

@@ -185,7 +185,8 @@ def test_a_planted_engine_change_is_found_exactly(raw, tmp_path, alone):
     assert set(shifts["from_run_id"]) == {COPIED}
     assert set(shifts["direction"]) == {"regression"}
     assert all(-7 <= size <= -5 for size in shifts["size_pct"])
-    assert set(shifts["status"]) == {"confirmed"}  # the curves are siblings
+    assert set(shifts["status"]) == {"suspected"}  # the curves are siblings, but one run on one stack gave them all
+    assert set(shifts["status_reason"]) == {"seen once; 4 of 4 curves of this run moved alike"}
 
 
 def test_the_planted_change_alone_is_all_that_is_found_of_two_runs(raw, tmp_path):

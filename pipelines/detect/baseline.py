@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import dropwhile, groupby, islice
+from itertools import groupby
 
 from pipelines.detect.observations import Cell, Observation
 
@@ -29,18 +29,24 @@ class Baseline:
     """Earlier observations of the same setup, latest first, the standing one included."""
 
 
-def find_baseline(history: list[Observation], index: int) -> Baseline | None:
-    """Return what observation *index* of a curve is compared with, or None where nothing earlier is comparable.
+def baselines(history: list[Observation]) -> list[Baseline | None]:
+    """Return what each observation of a curve (in order of time) is compared with, or None where nothing earlier is comparable.
 
     Comparable: strictly earlier, one metric definition, a cell in common. Of observations of one instant (two builds side by
     side in a run), the one whose setup is most alike comes first.
     """
+    previous = _previous_repeats(history)
+    return [_baseline(history, index, previous) for index in range(len(history))]
+
+
+def _baseline(history: list[Observation], index: int, previous: list[int | None]) -> Baseline | None:
     new = history[index]
     lonely: Baseline | None = None
-    for standing in _earlier(history, index):
+    for position in _earlier(history, index):
+        standing = history[position]
         if not standing.cells.keys() & new.cells.keys():
             continue
-        repeats = _repeats(history, index, standing)
+        repeats = _repeats(history, position, previous)
         found = Baseline(standing, _pool(repeats), repeats)
         if len(found.cells.keys() & new.cells.keys()) >= min(MIN_CELLS, len(new.cells)):
             return found
@@ -48,25 +54,41 @@ def find_baseline(history: list[Observation], index: int) -> Baseline | None:
     return lonely
 
 
-def _repeats(history: list[Observation], index: int, standing: Observation) -> tuple[Observation, ...]:
-    behind = dropwhile(lambda old: old is not standing, _earlier(history, index))
-    return tuple(islice((old for old in behind if old.setup == standing.setup), LOOK_BACK))
+def _previous_repeats(history: list[Observation]) -> list[int | None]:
+    """Return for each observation the position of the latest one before it with the same setup: a search would be quadratic."""
+    latest: dict[tuple[str | None, ...], int] = {}
+    previous: list[int | None] = []
+    for position, observation in enumerate(history):
+        previous.append(latest.get(observation.setup))
+        latest[observation.setup] = position
+    return previous
 
 
-def _earlier(history: list[Observation], index: int) -> Iterator[Observation]:
-    """Yield the comparable observations before *index*, latest first, as far as they are asked for: histories are long."""
+def _repeats(history: list[Observation], standing: int, previous: list[int | None]) -> tuple[Observation, ...]:
+    found: list[Observation] = []
+    position: int | None = standing
+    while position is not None and len(found) < LOOK_BACK:
+        found.append(history[position])
+        position = previous[position]
+    return tuple(found)
+
+
+def _earlier(history: list[Observation], index: int) -> Iterator[int]:
+    """Yield where the comparable observations before *index* stand, latest first, as far as asked for: histories are long."""
     new = history[index]
-    backwards = (history[position] for position in range(index - 1, -1, -1))
+    backwards = ((position, history[position]) for position in range(index - 1, -1, -1))
     comparable = (
-        old for old in backwards if old.measured_at < new.measured_at and old.metric_definition == new.metric_definition
+        (position, old)
+        for position, old in backwards
+        if old.measured_at < new.measured_at and old.metric_definition == new.metric_definition
     )
-    for _instant, together in groupby(comparable, key=lambda old: old.measured_at):
-        yield from _most_alike_first(list(together), new)
+    for _instant, together in groupby(comparable, key=lambda entry: entry[1].measured_at):
+        yield from (position for position, _old in _most_alike_first(list(together), new))
 
 
-def _most_alike_first(together: list[Observation], new: Observation) -> list[Observation]:
+def _most_alike_first(together: list[tuple[int, Observation]], new: Observation) -> list[tuple[int, Observation]]:
     if len(together) > 1:
-        together.sort(key=lambda old: _likeness(old, new), reverse=True)
+        together.sort(key=lambda entry: _likeness(entry[1], new), reverse=True)
     return together
 
 

@@ -1,13 +1,14 @@
 """The numbers of one pair of observations: log-ratios at equal concurrency, their median, coherence and halves.
 
 A curve moves when its median log-ratio does and the cells agree (|median| > 1.48 MAD about it), or when one half does; never
-because of one point. Rule and thresholds: measured on repeats of one image, docs/architecture.md, detection.
+because of one point (a notice of unfit cells, see `decision`, may be of one; it says nothing of the software). Rule and
+thresholds: measured on repeats of one image, docs/architecture.md, detection.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 import numpy as np
@@ -26,7 +27,11 @@ CURVE, LOW, HIGH, UNFIT_CELLS = "curve", "low_concurrency", "high_concurrency", 
 
 @dataclass(frozen=True)
 class Movement:
-    """How one metric moved over some cells: median log-ratio (positive = better), whether the cells agree, how many there are."""
+    """How one metric moved over some cells: median log-ratio (positive = better), whether the cells agree, how many there are.
+
+    `agreeing` counts, of those `cells` and no others, the ones whose log-ratio has the sign of the median: of a half its own
+    cells, of reported throughput the fit ones. For unfit cells that went astray the worst stands in the place of the median.
+    """
 
     median: float
     coherent: bool
@@ -44,12 +49,19 @@ class Comparison:
     ratios: dict[str, NDArray[np.float64]]
     fit: NDArray[np.bool_]
     """Cells whose reported throughput is comparable: neither side is unfit."""
+    movements: dict[tuple[str, str], Movement | None] = field(default_factory=dict, repr=False, compare=False)
+    """What `movement` has found so far: every rule asks for the same few."""
 
     def movement(self, metric: str, part: str = CURVE) -> Movement | None:
         """Return how *metric* moved over a part of the curve, or None with fewer than two cells.
 
         Reported throughput is judged on fit cells only.
         """
+        if (metric, part) not in self.movements:
+            self.movements[metric, part] = self._movement(metric, part)
+        return self.movements[metric, part]
+
+    def _movement(self, metric: str, part: str) -> Movement | None:
         chosen = self._cells(part) & np.isfinite(self.ratios[metric])
         if metric == REPORTED:
             chosen &= self.fit

@@ -3,19 +3,19 @@
 The promise of the project is kept here: nothing said of an engine may be producible by running the same image again. A shift
 says that the earlier build stood at the old level and the later build stands at the new one; every other run of either build
 can bear witness. What a witness tells is a share: how much of the shift lies between the two builds if it stands for its own,
-1 = all, 0 = nothing.
+1 = all, 0 = nothing. Both sides of that fraction are one statistic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from statistics import median_low
-
-import numpy as np
+import math
+from collections.abc import Iterable, Set
+from statistics import median, median_low
 
 from pipelines.detect.baseline import MIN_CELLS
 from pipelines.detect.changes import MEASUREMENT
-from pipelines.detect.decision import Verdict
+from pipelines.detect.comparison import UNFIT_CELLS
+from pipelines.detect.decision import WITNESS_SHARE, Verdict, astray
 from pipelines.detect.observations import REPORTED, STEADY, TPOT, Cell, Observation
 
 KEPT = 0.5
@@ -56,30 +56,63 @@ def _mostly_gone(shares: list[float]) -> bool:
 
 
 def _shares_of_earlier(runs: list[Observation], verdict: Verdict) -> list[float]:
-    return _present(_share(run.cells, verdict.comparison.new.cells, verdict) for run in runs)
+    """Runs of the earlier build against the new observation.
+
+    Cells that show little of the shift count as well: the pooled baseline may have them from this very run.
+    """
+    return _present(_share(run.cells, verdict.comparison.new.cells, verdict, pooled=True) for run in runs)
 
 
 def _shares_of_later(runs: list[Observation], verdict: Verdict) -> list[float]:
-    return _present(_share(verdict.comparison.baseline.cells, run.cells, verdict) for run in runs)
+    """The baseline against runs of the later build; cells that show little of the shift cannot tell whether it is still there."""
+    return _present(_share(verdict.comparison.baseline.cells, run.cells, verdict, pooled=False) for run in runs)
 
 
-def _share(old: dict[int, Cell], new: dict[int, Cell], verdict: Verdict) -> float | None:
-    """Change between two sides over the part that moved, as a share of the shift; None with too few cells in common.
+def _share(old: dict[int, Cell], new: dict[int, Cell], verdict: Verdict, *, pooled: bool) -> float | None:
+    """Change between two sides over the cells that moved, as a share of what the shift's own two sides show; None = no witness.
 
-    Steady-state throughput, else TPOT; a measurement notice is about reported throughput.
+    Steady-state throughput, else TPOT, as far as it saw the shift; a measurement notice is about reported throughput.
     """
+    pair, inside = verdict.comparison, _cells_that_moved(verdict)
     for metric in (REPORTED,) if verdict.attribution == MEASUREMENT else (STEADY, TPOT):
-        change = _change(old, new, set(verdict.comparison.concurrencies_of(verdict.part)), metric)
-        if change is not None:
-            return change / verdict.size
+        between = _changes(old, new, inside, metric)
+        whole = _changes(pair.baseline.cells, pair.new.cells, inside, metric)
+        seen = between.keys() & whole.keys()
+        if len(seen) >= min(MIN_CELLS, len(inside)) and (metric == REPORTED or _shows(median(whole.values()), verdict.size)):
+            return _fraction(between, whole, seen, pooled)
     return None
 
 
-def _change(old: dict[int, Cell], new: dict[int, Cell], inside: set[int], metric: str) -> float | None:
-    shared = sorted(old.keys() & new.keys() & inside)
-    values = np.array([new[c].values[metric] - old[c].values[metric] for c in shared], dtype=np.float64)
-    values = values[np.isfinite(values)]
-    return float(np.median(values)) if len(values) >= min(MIN_CELLS, len(inside)) else None
+def _fraction(between: dict[int, float], whole: dict[int, float], seen: Set[int], pooled: bool) -> float | None:
+    """Return the median change of the cells *seen* over that of the whole shift in the same cells, where they show it."""
+    change, there, everywhere = (
+        median(values) for values in ([between[c] for c in seen], [whole[c] for c in seen], whole.values())
+    )
+    if _shows(there, everywhere):
+        return change / there
+    return change / everywhere if pooled else None
+
+
+def _shows(change: float, shift: float) -> bool:
+    return change / shift >= WITNESS_SHARE
+
+
+def _cells_that_moved(verdict: Verdict) -> set[int]:
+    """Concurrencies that the size stands for: those of the part; fit ones, or of unfit ones those that went astray its way."""
+    pair = verdict.comparison
+    if verdict.part == UNFIT_CELLS:
+        chosen = astray(pair) & (pair.ratios[REPORTED] * verdict.size > 0)
+        return {c for c, moved in zip(pair.concurrencies, chosen, strict=True) if moved}
+    inside = set(pair.concurrencies_of(verdict.part))
+    if verdict.attribution != MEASUREMENT:
+        return inside
+    return {c for c, fit in zip(pair.concurrencies, pair.fit, strict=True) if fit and c in inside}
+
+
+def _changes(old: dict[int, Cell], new: dict[int, Cell], inside: set[int], metric: str) -> dict[int, float]:
+    """Return the finite log-ratios of a metric by concurrency."""
+    changes = {c: new[c].values[metric] - old[c].values[metric] for c in sorted(old.keys() & new.keys() & inside)}
+    return {c: change for c, change in changes.items() if math.isfinite(change)}
 
 
 def _present(shares: Iterable[float | None]) -> list[float]:

@@ -2,17 +2,19 @@
 
 An engine-grade change needs two witnesses that move together: throughput as reported (on fit cells) and steady-state
 throughput from the medians. Its p is the larger of the two (intersection-union test), Student t with 3 degrees of freedom,
-because the tails of unchanged curves are far too heavy for a normal. Benjamini-Hochberg runs over all comparisons of one night.
-A reported change that steady state does not show is a measurement notice and nothing else.
+because the tails of unchanged curves are far too heavy for a normal. Where a half of the curve or the worst of several unfit
+cells was picked, p is multiplied by the number that it was picked from (Bonferroni). Benjamini-Hochberg runs over all comparisons
+of one night. A reported change that steady state does not show is a measurement notice and nothing else.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from pipelines.detect.changes import MEASUREMENT, ChangeSet
@@ -81,17 +83,8 @@ def _two_witnesses(comparison: Comparison, changes: ChangeSet, noise: NoiseModel
     if other.median / leading.median < WITNESS_SHARE:
         return None
     p_value, scale = _p(comparison, noise, first, leading)
-    return Verdict(
-        comparison,
-        changes,
-        first,
-        part,
-        leading,
-        scale,
-        max(p_value, _p(comparison, noise, second, other)[0]),
-        True,
-        changes.attribution,
-    )
+    p_value = _corrected(max(p_value, _p(comparison, noise, second, other)[0]), _tried(comparison, part))
+    return Verdict(comparison, changes, first, part, leading, scale, p_value, True, changes.attribution)
 
 
 def _measurement(comparison: Comparison, changes: ChangeSet, noise: NoiseModel) -> Verdict | None:
@@ -99,25 +92,42 @@ def _measurement(comparison: Comparison, changes: ChangeSet, noise: NoiseModel) 
     unfit = _unfit_cells(comparison)
     if unfit is not None:
         scale = noise.scale(*_stack(comparison), REPORTED, 1)
-        return Verdict(comparison, changes, REPORTED, UNFIT_CELLS, unfit, scale, _tail(unfit.median, scale), True, MEASUREMENT)
+        p_value = _corrected(_tail(unfit.median, scale), _tried(comparison, UNFIT_CELLS))
+        return Verdict(comparison, changes, REPORTED, UNFIT_CELLS, unfit, scale, p_value, True, MEASUREMENT)
     for part, gate in parts(comparison):
         leading = comparison.movement(REPORTED, part)
         if leading is not None and moves(leading, gate):
             p_value, scale = _p(comparison, noise, REPORTED, leading)
+            p_value = _corrected(p_value, _tried(comparison, part))
             return Verdict(comparison, changes, REPORTED, part, leading, scale, p_value, True, MEASUREMENT)
     return None
 
 
 def _unfit_cells(comparison: Comparison) -> Movement | None:
     """Return the movement of the unfit cells that left the steady state behind, where there are any."""
-    reported, steady = comparison.ratios[REPORTED], comparison.ratios[STEADY]
-    follows = steady * np.sign(reported) >= WITNESS_SHARE * np.abs(reported)
-    astray = ~comparison.fit & (np.abs(reported) >= HALF_GATE) & ~follows
-    values = reported[astray]
+    values = comparison.ratios[REPORTED][astray(comparison)]
     if not len(values):
         return None
     worst = float(values[np.argmax(np.abs(values))])
     return Movement(worst, True, len(values), int(np.sum(np.sign(values) == np.sign(worst))))
+
+
+def astray(comparison: Comparison) -> NDArray[np.bool_]:
+    """Return which cells are unfit and moved by at least the gate of a half without their steady state (less than half of it)."""
+    reported, steady = comparison.ratios[REPORTED], comparison.ratios[STEADY]
+    follows = steady * np.sign(reported) >= WITNESS_SHARE * np.abs(reported)
+    return ~comparison.fit & (np.abs(reported) >= HALF_GATE) & ~follows
+
+
+def _tried(comparison: Comparison, part: str) -> int:
+    """Return how many candidates a part was picked from: the whole curve is asked first, a half is one of three parts."""
+    if part == UNFIT_CELLS:
+        return int(np.sum(~comparison.fit & np.isfinite(comparison.ratios[REPORTED])))
+    return 1 if part == CURVE else len(parts(comparison))
+
+
+def _corrected(p_value: float, tried: int) -> float:
+    return min(1.0, p_value * tried)
 
 
 def _unmoved(comparison: Comparison, changes: ChangeSet, noise: NoiseModel) -> Verdict | None:
@@ -145,13 +155,19 @@ def _tail(size: float, scale: Scale) -> float:
 
 
 def control(verdicts: list[Verdict]) -> list[Verdict]:
-    """Return the verdicts with q values: Benjamini-Hochberg within each night, measurement notices apart from the rest."""
+    """Return the verdicts with q values: Benjamini-Hochberg within each night, measurement notices apart from the rest.
+
+    Notices are picked from all comparisons of the night because they moved, so all of them count as tried.
+    """
+    compared = Counter(night(verdict.comparison) for verdict in verdicts)
     families: dict[tuple[str, bool], list[int]] = defaultdict(list)
     for index, verdict in enumerate(verdicts):
         families[night(verdict.comparison), verdict.attribution == MEASUREMENT].append(index)
     controlled = list(verdicts)
-    for members in families.values():
-        for index, q_value in zip(members, benjamini_hochberg([verdicts[i].p_value for i in members]), strict=True):
+    for (day, notices), members in families.items():
+        count = compared[day] if notices else len(members)
+        q_values = benjamini_hochberg([verdicts[index].p_value for index in members], count)
+        for index, q_value in zip(members, q_values, strict=True):
             controlled[index] = replace(verdicts[index], q_value=q_value)
     return controlled
 
@@ -161,12 +177,15 @@ def night(comparison: Comparison) -> str:
     return comparison.new.measured_at.strftime("%Y-%m-%d")
 
 
-def benjamini_hochberg(p_values: list[float]) -> list[float]:
-    """Return the adjusted p values (Benjamini and Hochberg 1995), in the order given."""
-    count = len(p_values)
-    order = sorted(range(count), key=lambda index: p_values[index], reverse=True)
-    adjusted, least = [1.0] * count, 1.0
+def benjamini_hochberg(p_values: list[float], count: int) -> list[float]:
+    """Return the adjusted p values (Benjamini and Hochberg 1995), in the order given.
+
+    *count* is how many tests there were; those whose p is not given (at most count - len(p_values)) had one of 1.
+    """
+    given = len(p_values)
+    order = sorted(range(given), key=lambda index: p_values[index], reverse=True)
+    adjusted, least = [1.0] * given, 1.0
     for position, index in enumerate(order):
-        least = min(least, p_values[index] * count / (count - position))
+        least = min(least, p_values[index] * count / (given - position))
         adjusted[index] = least
     return adjusted

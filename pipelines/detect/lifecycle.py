@@ -12,15 +12,15 @@ from statistics import median_low
 
 from pipelines.detect.changes import ENVIRONMENT, MEASUREMENT, UNKNOWN
 from pipelines.detect.contradiction import KEPT, contradiction, shares_after
-from pipelines.detect.decision import Verdict
+from pipelines.detect.decision import Verdict, night
 from pipelines.detect.observations import Observation
 from warehouse.canonical import content_id
 
 SUSPECTED, CONFIRMED, RECOVERED = "suspected", "confirmed", "recovered"
 SIBLINGS = 3
-"""Curves of one change that must move alike to confirm it at once."""
+"""Curves of one change that must move alike in one night to confirm it at once, on more than one kind of host."""
 AS_FAR = 0.8
-"""Share of a shift from which runs of one image that moved the curve could have given it."""
+"""Share of a shift from which runs of one image that moved the curve, earlier or later, could have given it."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Shift:
 
     @property
     def blames(self) -> bool:
-        """Something that was changed is named as the cause."""
+        """More is said than that a run was odd: a cause is named, or several or an unrecorded build are left open."""
         return self.attribution not in (ENVIRONMENT, MEASUREMENT)
 
 
@@ -75,7 +75,7 @@ def _alone(verdict: Verdict, history: list[Observation]) -> Shift:
 
 
 def _doubt_siblings(shifts: list[Shift]) -> list[Shift]:
-    """Blame nothing for a shift seen once where the siblings that ran again mostly went back: the run was odd, not the build."""
+    """Blame nothing for a shift seen once where at least half of the siblings that ran again went back: the run was odd."""
     back: dict[tuple[str, ...], int] = defaultdict(int)
     for shift in shifts:
         if shift.verdict.attribution != MEASUREMENT and shift.status != SUSPECTED:
@@ -90,28 +90,53 @@ def _doubt_siblings(shifts: list[Shift]) -> list[Shift]:
 
 
 def _count_siblings(shifts: list[Shift], verdicts: list[Verdict]) -> list[Shift]:
-    """Count the curves of each shift's change; enough that moved alike confirm one that was seen once."""
+    """Count the curves of each shift's change; enough that moved alike on other hosts confirm one that was seen once."""
     compared: dict[tuple[str, ...], set[str]] = defaultdict(set)
     alike: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for verdict in verdicts:
         compared[_change(verdict)].add(verdict.comparison.new.curve_id)
     for shift in shifts:
         alike[_family(shift)].add(shift.verdict.comparison.new.curve_id)
+    counted = [
+        replace(shift, siblings=len(alike[_family(shift)]), siblings_total=len(compared[_change(shift.verdict)]))
+        for shift in shifts
+    ]
+    return _confirm_together(counted)
+
+
+def _confirm_together(shifts: list[Shift]) -> list[Shift]:
+    """Confirm what was seen once by the same change elsewhere in the night; siblings of one run may share a bad host."""
+    together: dict[tuple[str, ...], list[Observation]] = defaultdict(list)
+    for shift in shifts:
+        together[_same_night(shift)].append(shift.verdict.comparison.new)
     return [
-        _confirmed(replace(shift, siblings=len(alike[_family(shift)]), siblings_total=len(compared[_change(shift.verdict)])))
+        _seen_once(shift, together[_same_night(shift)]) if shift.blames and shift.status == SUSPECTED else shift
         for shift in shifts
     ]
 
 
-def _confirmed(shift: Shift) -> Shift:
-    if not (shift.blames and shift.status == SUSPECTED and shift.siblings >= SIBLINGS):
-        return shift
-    reason = f"{shift.siblings} of {shift.siblings_total} curves of the same change moved alike in this run"
-    return replace(shift, status=CONFIRMED, reason=reason)
+def _seen_once(shift: Shift, alike: list[Observation]) -> Shift:
+    """Return a suspected shift with what the curves of *alike*, its own included, make of it."""
+    curves = len({seen.curve_id for seen in alike})
+    hosts = _kinds_of_host(alike)
+    if curves >= SIBLINGS and hosts:
+        return replace(shift, status=CONFIRMED, reason=f"{curves} curves on {hosts} moved alike")
+    if shift.siblings > 1:
+        reason = f"{shift.reason}; {shift.siblings} of {shift.siblings_total} curves of this run moved alike"
+        return replace(shift, reason=reason)
+    return shift
+
+
+def _kinds_of_host(seen: list[Observation]) -> str:
+    """Name the accelerators, else the runner labels (without a runner's number), or nothing where there is but one kind."""
+    for names in ({o.context["hardware"] for o in seen}, {o.hardware_label for o in seen if o.hardware_label}):
+        if len(names) > 1:
+            return ", ".join(sorted(names))
+    return ""
 
 
 def _doubt_restless(shifts: list[Shift], verdicts: list[Verdict]) -> list[Shift]:
-    """Name no cause for a shift that is still suspected on a curve which runs of one image have moved as far before."""
+    """Name no cause for a shift that is still suspected on a curve which runs of one image, at any time, have moved as far."""
     restless: dict[str, float] = defaultdict(float)
     for verdict in verdicts:
         if verdict.gated and verdict.attribution == ENVIRONMENT and ENVIRONMENT not in verdict.changes.names:
@@ -147,3 +172,10 @@ def _moved_alike(shift: Shift) -> tuple[str, ...]:
 
 def _family(shift: Shift) -> tuple[str, ...]:
     return (*_moved_alike(shift), shift.attribution)
+
+
+def _same_night(shift: Shift) -> tuple[str, ...]:
+    """What shifts of one change share on whatever hardware: engine, both builds, direction, attribution, UTC day."""
+    new, old = shift.verdict.comparison.new, shift.verdict.comparison.baseline.observation
+    day = night(shift.verdict.comparison)
+    return (new.context["engine"], old.build_id, new.build_id, shift.direction, shift.attribution, day)

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.detect.baseline import find_baseline
+from pipelines.detect.baseline import baselines
 from pipelines.detect.changes import ENVIRONMENT, ChangeSet, differences
 from pipelines.detect.comparison import Comparison, compare, percent
 from pipelines.detect.decision import Verdict, control, judge, night
@@ -47,8 +47,7 @@ def detect(points: pl.DataFrame) -> Detection:
 def _pairs(curves: dict[str, list[Observation]]) -> Iterable[tuple[Comparison, ChangeSet]]:
     for curve in sorted(curves):
         history = curves[curve]
-        for index, new in enumerate(history):
-            baseline = find_baseline(history, index)
+        for new, baseline in zip(history, baselines(history), strict=True):
             if baseline is not None:
                 yield compare(new, baseline), differences(new, baseline)
 
@@ -59,9 +58,9 @@ def _is_repeat(changes: ChangeSet) -> bool:
 
 
 def _diff_row(verdict: Verdict, settled: dict[str, str]) -> dict[str, Any]:
-    """A shift's attribution, which repeats may have changed, goes before that of its comparison."""
+    """What did not move is attributed to nothing; a shift's attribution, which repeats may have changed, stands here as well."""
     pair = _pair_id(verdict)
-    return {"diff_id": pair, **_comparison_row(verdict, settled.get(pair, verdict.attribution))}
+    return {"diff_id": pair, **_comparison_row(verdict, settled.get(pair))}
 
 
 def _shift_row(shift: Shift) -> dict[str, Any]:
@@ -86,7 +85,7 @@ def _pair_id(verdict: Verdict) -> str:
     )
 
 
-def _comparison_row(verdict: Verdict, attribution: str) -> dict[str, Any]:
+def _comparison_row(verdict: Verdict, attribution: str | None) -> dict[str, Any]:
     comparison = verdict.comparison
     new, baseline = comparison.new, comparison.baseline
     low, high = verdict.interval

@@ -2,7 +2,8 @@
 
 Repeats are comparisons whose two sides differ in nothing that we know of. The scale is that of *one* observation:
 1.4826 · MAD of the log-ratios / √2. A group of n repeats is shrunk to its parent, s² = (n·s_group² + 5·s_parent²)/(n + 5); with
-no repeats at all the prior stands, twice the typical scale, so that ignorance widens and never silences.
+no repeats at all the prior stands, twice the least scale, so that ignorance widens and never silences. A repeat is a pair of
+observations: the cells of one pair share its two runs and count as one, for single points as well.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from warehouse.schemas import NOISE
 SHRINKAGE = 5.0
 """Weight of the parent, in repeats."""
 FLOOR = {REPORTED: 0.005, STEADY: 0.005, TPOT: 0.005, TTFT: 0.03}
-"""Least scale of one observation; below it the typical one-run noise of real fleets lies (0.5 %, TTFT 2.8 %)."""
+"""Least scale of one observation. Chosen, not measured: the typical one-run noise of single points on real fleets (0.5 %, TTFT
+2.8 %). Curves move less, the twenty real runs as a whole by a raw scale of 0.25 to 0.29 %; few repeats must not promise that."""
 PRIOR = {metric: 2 * floor for metric, floor in FLOOR.items()}
 POINT_PRIOR = 1.5
 """A single point's prior over a curve's."""
@@ -47,7 +49,7 @@ class Scale:
 @dataclass(frozen=True)
 class _Estimate:
     scale: float
-    raw: float | None
+    raw: float
     repeats: int
 
 
@@ -62,7 +64,7 @@ class NoiseModel:
         unit = CURVE_UNIT if cells >= MIN_CURVE_CELLS else POINT_UNIT
         for level, group in (("stack", (hardware, engine)), ("engine", ("", engine)), ("global", ("", ""))):
             estimate = self._estimates.get((group, metric, unit))
-            if estimate is not None and estimate.repeats:
+            if estimate is not None:
                 return Scale(estimate.scale, level, estimate.repeats)
         return Scale(_prior(metric, unit), "prior", 0)
 
@@ -86,30 +88,40 @@ class NoiseModel:
 
 def measure(repeats: Iterable[Comparison]) -> NoiseModel:
     """Return the noise model of *repeats*: comparisons in which nothing is known to differ."""
-    samples: dict[tuple[Group, str, str], list[float]] = defaultdict(list)
+    samples: dict[tuple[Group, str, str], list[list[float]]] = defaultdict(list)
     for comparison in repeats:
         context = comparison.new.context
         for metric in METRICS:
-            values = comparison.ratios[metric][np.isfinite(comparison.ratios[metric])]
-            if not len(values):
+            values = _ratios(comparison, metric)
+            if not values:
                 continue
             for group in ((context["hardware"], context["engine"]), ("", context["engine"]), ("", "")):
                 if len(values) >= MIN_CURVE_CELLS:
-                    samples[group, metric, CURVE_UNIT].append(median(values.tolist()))
-                samples[group, metric, POINT_UNIT].extend(float(value) for value in values)
+                    samples[group, metric, CURVE_UNIT].append([median(values)])
+                samples[group, metric, POINT_UNIT].append(values)
     return NoiseModel(_shrunk(samples))
 
 
-def _shrunk(samples: dict[tuple[Group, str, str], list[float]]) -> dict[tuple[Group, str, str], _Estimate]:
+def _ratios(comparison: Comparison, metric: str) -> list[float]:
+    """Return the log-ratios that a comparison is judged by: of reported throughput those of fit cells."""
+    chosen = np.isfinite(comparison.ratios[metric])
+    if metric == REPORTED:
+        chosen &= comparison.fit
+    values: list[float] = comparison.ratios[metric][chosen].tolist()
+    return values
+
+
+def _shrunk(samples: dict[tuple[Group, str, str], list[list[float]]]) -> dict[tuple[Group, str, str], _Estimate]:
+    """Return the scales from wide to narrow; a sample is a list of pairs of observations, each a list of its log-ratios."""
     estimates: dict[tuple[Group, str, str], _Estimate] = {}
     for (hardware, engine), metric, unit in sorted(samples, key=lambda key: (bool(key[0][0]), bool(key[0][1]), key)):
         parent_group = ("", engine) if hardware else ("", "")
         parent = estimates.get((parent_group, metric, unit)) if engine else None
         below = parent.scale if parent else _prior(metric, unit)
-        values = samples[(hardware, engine), metric, unit]
-        raw = MAD_TO_SIGMA * float(np.median(np.abs(values))) / math.sqrt(2)
-        shrunk = math.sqrt((len(values) * raw**2 + SHRINKAGE * below**2) / (len(values) + SHRINKAGE))
-        estimates[(hardware, engine), metric, unit] = _Estimate(max(shrunk, FLOOR[metric]), raw, len(values))
+        pairs = samples[(hardware, engine), metric, unit]
+        raw = MAD_TO_SIGMA * median(abs(value) for pair in pairs for value in pair) / math.sqrt(2)
+        shrunk = math.sqrt((len(pairs) * raw**2 + SHRINKAGE * below**2) / (len(pairs) + SHRINKAGE))
+        estimates[(hardware, engine), metric, unit] = _Estimate(max(shrunk, FLOOR[metric]), raw, len(pairs))
     return estimates
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import polars as pl
 
+from warehouse.schemas import CONTEXT
+
 REPORTED, STEADY, TPOT, TTFT = "tput_per_gpu", "steady_output_tput_per_gpu", "tpot_median", "ttft_median"
 METRICS = {REPORTED: 1.0, STEADY: 1.0, TPOT: -1.0, TTFT: -1.0}
 """Metrics that are compared, with the sign of their better direction."""
@@ -30,6 +32,21 @@ _SAME = (
     "metric_definition",
 )
 """Columns in which all points of an observation agree, so that what is said to differ holds for each of its cells."""
+_READ = (
+    *_SAME,
+    "measured_at",
+    "image_ref",
+    "image_digest",
+    "engine_version",
+    "concurrency",
+    "record_hash",
+    "reused",
+    *METRICS,
+    "health",
+    "verdict",
+)
+COLUMNS = (*_READ, *(column.name for column in CONTEXT))
+"""Columns of `points` that detection reads, in no particular order; the table has four times as many."""
 _RUNNER_NUMBER = r"_\d+$"
 """Number of the single runner at the end of a label: `mi355x-amd_0` and `mi355x-amd_1` are one kind of host."""
 
@@ -88,15 +105,19 @@ def observe(points: pl.DataFrame, context: tuple[str, ...]) -> dict[str, list[Ob
     """
     curves: dict[str, list[Observation]] = {}
     order = ("curve_id", "measured_at", *_SAME[1:], "concurrency", "record_hash")
-    ordered = _spread(points).sort(*order, nulls_last=True)
+    ordered = _spread(points.select(*_READ, *context)).sort(*order, nulls_last=True)
     for key, rows in groupby(ordered.iter_rows(named=True), key=lambda row: tuple(row[name] for name in _SAME)):
         curves.setdefault(str(key[0]), []).append(_observation(list(rows), context))
     return curves
 
 
 def _spread(points: pl.DataFrame) -> pl.DataFrame:
-    """Date every point of an observation by its first, so that one sweep of a curve stays one observation."""
-    labelled = points.with_columns(pl.col("hardware_label").str.replace(_RUNNER_NUMBER, ""))
+    """Date every point of an observation by its first, so that one sweep of a curve stays one observation.
+
+    A re-used record is left out: it was measured once, and a copy of itself would confirm it.
+    """
+    own = points.filter(~pl.col("reused").fill_null(False))
+    labelled = own.with_columns(pl.col("hardware_label").str.replace(_RUNNER_NUMBER, ""))
     return labelled.with_columns(measured_at=pl.col("measured_at").min().over(_SAME))
 
 
