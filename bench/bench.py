@@ -21,6 +21,7 @@ def step(name: str, folder: Path) -> dict[str, float]:
     """Run one step in this process and return its seconds and peak memory."""
     from datetime import UTC, datetime
 
+    from pipelines.announcing import silent
     from pipelines.detect.night import detect
     from pipelines.ingest.intake import Declared, ingest
     from pipelines.projections import refresh
@@ -41,7 +42,7 @@ def step(name: str, folder: Path) -> dict[str, float]:
             Declared(),
             recorded_at=datetime(2026, 3, 1, tzinfo=UTC),
             mirrors=folder / "mirrors",
-            announce=lambda _name: None,
+            announce=silent,
         )
     elif name == "tables":
         refresh(log, force=True)

@@ -1,4 +1,4 @@
-"""Shifts and their explanation as JSON-ready objects: the shapes that other tools rely on (docs/architecture.md, contract)."""
+"""Shifts, their explanation, and upstream changes as JSON-ready objects: shapes that other tools rely on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 
 import polars as pl
 
+from changelog.answer import changes
+from changelog.facets import Configuration
+from pipelines.projections import upstream
 from warehouse.cell import IDENTITY_FIELDS
 from warehouse.clock import iso
 from warehouse.errors import InputError
@@ -54,13 +57,15 @@ _TOP = (
     "noise_level",
 )
 _SIDE = ("measured_at", "run_source", "run_id", "run_attempt", "build_id", "image_ref", "image_digest", "engine_version")
+_KEY = ("run_source", "run_id", "run_attempt", "build_id")
+_SHOWN = ("tput_per_gpu", "steady_output_tput_per_gpu", "tpot_median", "ttft_mean", "ttft_median", "verdict")
 
 
 def find_shifts(
-    store: Store, *, engine: str | None = None, since: date | None = None, status: str | None = None
+    store: Store, *, engine: str | None = None, since: date | None = None, status: str | None = None, prefix: str = ""
 ) -> list[dict[str, Any]]:
-    """Return the shifts that match, oldest first, each as an object of the contract."""
-    frame = store.scan("shifts")
+    """Return the shifts that match, oldest first; *prefix* is a beginning of their ids."""
+    frame = store.scan("shifts").filter(pl.col("shift_id").str.starts_with(prefix))
     if engine:
         frame = frame.filter(pl.col("engine") == engine)
     if since:
@@ -82,7 +87,28 @@ def explain(store: Store, prefix: str) -> dict[str, Any]:
     if len(found) > 1:
         raise InputError(f"shift {prefix!r}: {len(found)} shifts begin so; give more characters")
     links = store.collect("links", store.scan("links").filter(pl.col("shift_id") == found[0]["shift_id"]).sort("rank"))
-    return {**found[0], "upstream": _upstream(links)}
+    return {**found[0], "concurrencies": _concurrencies(store, found[0]), "upstream": _upstream(links)}
+
+
+def upstream_changes(
+    store: Store, span: tuple[str, str, str], facets: dict[str, Any], limit: int | None = None
+) -> dict[str, Any]:
+    """Return what upstream did between two builds; *span* is engine, FROM, TO (`changelog.answer.changes` has the shape)."""
+    return changes(upstream(store), *span, Configuration(**facets), limit)
+
+
+def _concurrencies(store: Store, shift: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return both sides of a comparison by concurrency; a side that its run did not measure is absent (a repeat stood for it)."""
+    curve = store.scan("points").filter(pl.col("curve_id") == shift["curve_id"]).select("concurrency", *_KEY, *_SHOWN)
+    points = store.collect("points", curve.sort("concurrency", *_KEY)).to_dicts()
+    rows: dict[int, dict[str, Any]] = {}
+    for side in ("from", "to"):
+        for point in points:
+            if all(point[name] == shift[side][name] for name in _KEY):
+                rows.setdefault(point["concurrency"], {})[side] = {name: point[name] for name in _SHOWN}
+    return [
+        {"concurrency": concurrency, "from": row.get("from"), "to": row.get("to")} for concurrency, row in sorted(rows.items())
+    ]
 
 
 def _curves(store: Store, wanted: list[str]) -> dict[str, dict[str, Any]]:

@@ -39,6 +39,9 @@ def _handled(command: Callable[..., Any]) -> Callable[..., Any]:
         except ShiftlogError as error:
             say(f"shiftlog: {error}")
             sys.exit(error.exit_code)
+        except KeyboardInterrupt:
+            say("shiftlog: interrupted; nothing is half done, run it again")
+            sys.exit(ExitStatus.INTERRUPTED)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(ExitStatus.OK)
@@ -114,6 +117,9 @@ def ingest(context: click.Context, paths: tuple[str, ...], measured_at: str | No
     refresh(log)
     progress.close()
     summaries.say_intake(intake)
+    summaries.say_reused(log.store)
+    if intake.failed:
+        sys.exit(ExitStatus.FAILED)
     if intake.quarantined:
         sys.exit(ExitStatus.QUARANTINED)
 
@@ -215,9 +221,13 @@ def changes(context: click.Context, engine: str, start: str, end: str, output: s
       shiftlog changes vllm vllm/vllm-openai:v0.11.2 vllm/vllm-openai:v0.13.0 --format json
     """
     from pipelines import summaries
-    from pipelines.settings import upstream_changes
+    from pipelines.answers import upstream_changes
+    from pipelines.projections import refresh
+    from pipelines.settings import configuration
 
-    answer = upstream_changes(_log(context), engine, start, end, limit if output == "json" else limit or 20, facets)
+    log, facets = _log(context), configuration(facets)
+    refresh(log)
+    answer = upstream_changes(log.store, (engine, start, end), facets, limit if output == "json" else limit or 20)
     summaries.out_changes(answer, output)
 
 
@@ -308,16 +318,20 @@ def show_log(context: click.Context, event_type: str | None, after: int, limit: 
 @click.pass_context
 @_handled
 def rebuild(context: click.Context) -> None:
-    """Drop every table but the log and build it again from the log alone.
+    """Build every table but the log again, from the log alone.
 
     \b
     Example:
       shiftlog rebuild
     """
     from pipelines import projections, summaries
+    from pipelines.console import Progress
     from warehouse.clock import system_clock
 
-    summaries.out_rebuild(projections.rebuild(_log(context), system_clock()))
+    progress = Progress("rebuild, step")
+    hashes = projections.rebuild(_log(context), system_clock(), progress.step)
+    progress.close()
+    summaries.out_rebuild(hashes)
 
 
 @main.command()

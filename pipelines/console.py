@@ -40,6 +40,11 @@ def safe(text: object) -> str:
     return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))
 
 
+def clipped(text: str, width: int) -> str:
+    """Return *text* with at most *width* characters on a terminal, an ellipsis at its end; whole in a pipe or file."""
+    return text if len(text) <= width or not sys.stdout.isatty() else text[: width - 1] + "…"
+
+
 def out(text: str) -> None:
     """Write one line of data to stdout."""
     sys.stdout.write(text + "\n")

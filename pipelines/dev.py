@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from pipelines.console import say
@@ -18,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> None:
-    """Fill an instance under ./dagster-home with one run over the sample, then serve the page until interrupted."""
+    """Fill an instance under ./dagster-home with one run over the sample, then become the server."""
     home = Path("dagster-home").resolve()
     environment = prepare(home)
     dagster = [str(Path(sys.executable).parent / "dagster")]
@@ -27,9 +26,8 @@ def main() -> None:
         say("filling the instance with one run over the sample fleet …")
         subprocess.run([*dagster, "job", "execute", *module, "-j", "nightly"], check=True, env=environment)  # noqa: S603
         (home / "filled").touch()
-    say("open http://127.0.0.1:3000 · stop with Ctrl-C")
-    with suppress(KeyboardInterrupt):
-        subprocess.run([*dagster, "dev", *module, "-h", "127.0.0.1", "-p", "3000"], check=False, env=environment)  # noqa: S603
+    say("in some fifteen seconds: http://127.0.0.1:3000 · stop with Ctrl-C")
+    os.execve(dagster[0], [*dagster, "dev", *module, "-h", "127.0.0.1", "-p", "3000"], environment)  # noqa: S606
 
 
 def prepare(home: Path) -> dict[str, str]:

@@ -6,15 +6,31 @@ from collections.abc import Iterator
 from typing import Any
 
 SUSPECTS_SHOWN = 5
+STEADY = "steady_output_tput_per_gpu"
+PARTS = {
+    "curve": "median over the curve",
+    "low_concurrency": "median over the lower half of its concurrencies",
+    "high_concurrency": "median over the upper half of its concurrencies",
+    "unfit_cells": "worst of the concurrencies that are unfit for comparison",
+}
+ATTRIBUTIONS = {
+    "engine": "engine: the build is all that is known to differ",
+    "measurement": "measurement: steady state did not move with it, so this says nothing of the engine",
+    "environment": "environment: runs of the same software gave it",
+    "mixed": "mixed: more than one thing differs",
+    "unknown": "unknown: what is on record does not allow a cause to be named",
+}
 
 
 def sentences(shift: dict[str, Any]) -> Iterator[str]:
     """Yield the lines that explain one shift (an object of `pipelines.answers.explain`)."""
     yield f"{shift['shift_id']}  {shift['status']}: {shift['status_reason']}"
-    yield f"{_what(shift)}"
+    yield _what(shift)
     if shift["status"] != "retracted":
         yield from _numbers(shift)
-    yield f"Attribution: {_attribution(shift)}."
+        yield from _table(shift["concurrencies"])
+    name = str(shift["attribution"])
+    yield f"Attribution: {ATTRIBUTIONS.get(name, f'{name}: the {name} is all that is known to differ')}."
     yield from (f"  changed  {detail}" for detail in shift["change_detail"])
     yield f"  from  {_side(shift['from'])}"
     yield f"  to    {_side(shift['to'])}"
@@ -22,54 +38,59 @@ def sentences(shift: dict[str, Any]) -> Iterator[str]:
 
 
 def _what(shift: dict[str, Any]) -> str:
-    where = {
-        "curve": "",
-        "low_concurrency": ", low concurrencies",
-        "high_concurrency": ", high concurrencies",
-        "unfit_cells": ", worst of the unfit cells",
-    }[shift["part"]]
-    name = {"tput_per_gpu": "Throughput per GPU"}.get(shift["metric"], "Steady-state throughput per GPU")
+    name = {"tput_per_gpu": "Reported throughput per GPU"}.get(shift["metric"], "Steady-state throughput per GPU")
     return (
-        f"{name} {shift['size_pct']:+.1f} % on {shift['engine']} {shift['hardware']}, {shift['model']} {shift['precision']}, "
-        f"{shift['isl']}/{shift['osl']} tokens ({shift['framework']}{where})."
+        f"{name} {shift['size_pct']:+.1f} % ({PARTS[shift['part']]}) on {shift['engine']} {shift['hardware']}, "
+        f"{shift['model']} {shift['precision']}, {shift['isl']}/{shift['osl']} tokens, {shift['framework']}."
     )
 
 
 def _numbers(shift: dict[str, Any]) -> Iterator[str]:
     low, high = shift["interval_pct"]
+    agreeing = f"{shift['agreeing']} of {shift['cells']} compared concurrencies {_agreement(shift)}"
+    yield f"90 % interval {low:+.1f} … {high:+.1f} %; {agreeing}."
     yield (
-        f"90 % interval {low:+.1f} … {high:+.1f} %; {shift['agreeing']} of the concurrencies judged moved that way, "
-        f"{shift['cells']} were compared."
-    )
-    yield (
-        f"Reported {_percent(shift['reported_pct'])}, steady state {_percent(shift['steady_pct'])}, TPOT "
+        f"Over the whole curve: reported {_percent(shift['reported_pct'])}, steady state {_percent(shift['steady_pct'])}, TPOT "
         f"{_percent(shift['tpot_pct'])}, TTFT {_percent(shift['ttft_pct'])} (+ is better)."
     )
     repeats = shift["noise_repeats"]
     basis = f"{repeats} repeats at {shift['noise_level']} level" if repeats else "insufficient repeats: the prior stands"
     yield f"Noise floor: one observation moves {shift['noise_pct']:.2f} % when nothing changed ({basis})."
-    yield (
-        f"p {shift['p_value']:.2g}, q {shift['q_value']:.2g} within the night; {shift['siblings']} of "
-        f"{shift['siblings_total']} curves of the same change; gap {shift['gap_days']:.1f} days."
+    alike = (
+        f"; {shift['siblings']} of {shift['siblings_total']} curves of the same change moved alike" if shift["change_set"] else ""
     )
+    yield f"p {shift['p_value']:.2g}, q {shift['q_value']:.2g} within the night{alike}; gap {shift['gap_days']:.1f} days."
     if shift["health"]:
         yield f"Health: {', '.join(shift['health'])}."
 
 
+def _agreement(shift: dict[str, Any]) -> str:
+    return "are unfit and moved that way" if shift["part"] == "unfit_cells" else "moved that way"
+
+
+def _table(concurrencies: list[dict[str, Any]]) -> Iterator[str]:
+    """Both sides by concurrency; throughput in tok/s/GPU, TPOT in ms, TTFT in s."""
+    yield "  concurrency   tok/s/GPU reported   output, steady state   TPOT median, ms  TTFT mean (median), s"
+    for row in concurrencies:
+        old, new = row["from"] or {}, row["to"] or {}
+        unfit = "".join(f"  {side} unfit" for side, values in (("from", old), ("to", new)) if values.get("verdict") == "unfit")
+        yield (
+            f"  {row['concurrency']:>11}   {_pair(old, new, 'tput_per_gpu', '.0f'):>18}  {_pair(old, new, STEADY, '.0f'):>18}  "
+            f"{_pair(old, new, 'tpot_median', '.2f', 1000):>16}   {_ttft(old)} → {_ttft(new)}{unfit}"
+        )
+
+
+def _pair(old: dict[str, Any], new: dict[str, Any], metric: str, form: str, factor: float = 1) -> str:
+    return " → ".join("–" if side.get(metric) is None else f"{side[metric] * factor:{form}}" for side in (old, new))
+
+
+def _ttft(side: dict[str, Any]) -> str:
+    values = [side.get("ttft_mean"), side.get("ttft_median")]
+    return "–" if None in values else f"{values[0]:.2f} ({values[1]:.2f})"
+
+
 def _percent(value: float | None) -> str:
     return "not comparable" if value is None else f"{value:+.1f} %"
-
-
-def _attribution(shift: dict[str, Any]) -> str:
-    words = {
-        "engine": "engine: the build is all that is known to differ",
-        "measurement": "measurement: steady state did not move with it, so this says nothing of the engine",
-        "environment": "environment: running the same software again gave it",
-        "mixed": "mixed: more than one thing differs",
-        "unknown": "unknown: what is on record does not allow a cause to be named",
-    }
-    name = str(shift["attribution"])
-    return words.get(name, f"{name}: the {name} is all that is known to differ")
 
 
 def _side(side: dict[str, Any]) -> str:
@@ -82,8 +103,8 @@ def _upstream(shift: dict[str, Any]) -> Iterator[str]:
         if shift["attribution"] in ("engine", "mixed"):
             yield "Upstream: no changes are known between the two builds; `shiftlog ingest` the engine's history."
         return
-    open_end = "; one end of the range is open" if upstream["open_ended"] else ""
-    yield f"Upstream: {upstream['candidates']:,} changes between the builds ({upstream['range_how']}{open_end}). Read first:"
+    open_end = " One end of the range is open." if upstream["open_ended"] else ""
+    yield f"Upstream: {upstream['candidates']:,} changes between the builds. {upstream['range_how']}{open_end} Read first:"
     for change in upstream["changes"][:SUSPECTS_SHOWN]:
         number = f"#{change['pr']}" if change["pr"] else change["commit"][:9]
         yield f"  {change['rank']}. {number} {change['title']}"

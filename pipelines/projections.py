@@ -15,21 +15,15 @@ import polars as pl
 from changelog.linking import link
 from changelog.tables import read_tables
 from pipelines import points, statements
+from pipelines.announcing import Announce, silent
 from pipelines.detect.night import detect
 from warehouse.digest import content_hash
+from warehouse.errors import StoreError
 from warehouse.log import EventLog
 from warehouse.schemas import PROJECTIONS
 from warehouse.store import Store
 
 UPSTREAM_TYPES = ("CommitLanded", "ReleasePublished", "DependencyPinned")
-DETECTION = ("noise", "diffs", "shifts", "links")
-
-
-Announce = Callable[[str], None]
-
-
-def silent(_step: str) -> None:
-    """Tell nobody."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +35,9 @@ class Group:
     fold: Callable[[EventLog], dict[str, pl.DataFrame]]
 
 
-GROUPS = (
-    Group(("runs", "points", "builds", "quarantine"), points.FACT_TYPES, points.project),
-    Group(("commits", "releases", "dependencies"), UPSTREAM_TYPES, read_tables),
-)
+FACTS = Group(("runs", "points", "builds", "quarantine"), points.FACT_TYPES, points.project)
+UPSTREAM = Group(("commits", "releases", "dependencies"), UPSTREAM_TYPES, read_tables)
+GROUPS = (FACTS, UPSTREAM)
 
 
 def refresh(log: EventLog, *, force: bool = False) -> list[str]:
@@ -52,7 +45,7 @@ def refresh(log: EventLog, *, force: bool = False) -> list[str]:
     newest = log.last_sequences()
     rebuilt: list[str] = []
     for group in GROUPS:
-        wanted = max((newest.get(event_type, 0) for event_type in group.event_types), default=0)
+        wanted = _newest(newest, group)
         if force or any(_is_behind(log.store, name, wanted) for name in group.tables):
             frames = group.fold(log)
             for name in group.tables:
@@ -80,36 +73,61 @@ def run_detection(log: EventLog, recorded_at: datetime, announce: Announce = sil
 
 def write_shifts(log: EventLog, recorded_at: datetime) -> int:
     """Detect from `points`, write `noise`, `diffs` and `shifts`, state what is news; return how many statements are new."""
-    detection = detect(log.store.read("points"))
-    shifts = statements.with_retracted(detection.shifts, log)
-    new = log.append(statements.statements(shifts, log, recorded_at))
-    up_to = _facts_up_to(log)
-    for name, frame in (("noise", detection.noise), ("diffs", detection.diffs), ("shifts", shifts)):
+    up_to = log.store.up_to("points") or 0  # before the reads: what lands meanwhile has not been seen
+    frames = detected(log)
+    new = log.append(statements.statements(frames["shifts"], log, recorded_at))
+    for name, frame in frames.items():
         log.store.overwrite(name, frame, up_to)
     return sum(new.values())
 
 
 def write_links(log: EventLog) -> None:
     """Link every shift of the table to the upstream changes that could have done it; write `links`."""
-    store = log.store
-    upstream = {name: store.read(name) for name in ("commits", "releases", "dependencies")}
-    store.overwrite("links", link(store.read("shifts"), upstream), _facts_up_to(log))
+    up_to = max(log.store.up_to("shifts") or 0, log.store.up_to("commits") or 0)
+    log.store.overwrite("links", linked(log), up_to)
+
+
+def detected(log: EventLog) -> dict[str, pl.DataFrame]:
+    """Return the frames of `noise`, `diffs` and `shifts` that follow from `points` and from what was stated before."""
+    detection = detect(log.store.read("points"))
+    shifts = statements.with_retracted(detection.shifts, log)
+    return {"noise": detection.noise, "diffs": detection.diffs, "shifts": shifts}
+
+
+def linked(log: EventLog) -> pl.DataFrame:
+    """Return the frame of `links` that follows from `shifts` and the upstream tables."""
+    return link(log.store.read("shifts"), upstream(log.store))
+
+
+def upstream(store: Store) -> dict[str, pl.DataFrame]:
+    """Return the upstream tables by name."""
+    return {name: store.read(name) for name in UPSTREAM.tables}
 
 
 def is_detection_current(log: EventLog) -> bool:
-    """Say whether the last detection saw every result and every upstream fact of the log."""
-    wanted = _facts_up_to(log)
-    return not any(_is_behind(log.store, name, wanted) for name in DETECTION)
-
-
-def _facts_up_to(log: EventLog) -> int:
+    """Say whether the last detection saw every result of the log, and the last linking every upstream fact."""
     newest = log.last_sequences()
-    return max((newest.get(kind, 0) for group in GROUPS for kind in group.event_types), default=0)
+    facts, every = _newest(newest, FACTS), max(_newest(newest, group) for group in GROUPS)
+    behind = [_is_behind(log.store, name, facts) for name in ("noise", "diffs", "shifts")]
+    return not any(behind) and not _is_behind(log.store, "links", every)
 
 
-def rebuild(log: EventLog, recorded_at: datetime) -> dict[str, tuple[str | None, str]]:
+def _newest(newest: dict[str, int], group: Group) -> int:
+    return max((newest.get(event_type, 0) for event_type in group.event_types), default=0)
+
+
+def rebuild(log: EventLog, recorded_at: datetime, announce: Announce = silent) -> dict[str, tuple[str | None, str]]:
     """Build every projection again from the log alone; return each table's content hash before and after."""
-    before = {name: content_hash(log.store.read(name)) if log.store.exists(name) else None for name in PROJECTIONS}
+    before = {name: _hash(log.store, name) for name in PROJECTIONS}
+    announce("folding the log")
     refresh(log, force=True)
-    run_detection(log, recorded_at)
+    run_detection(log, recorded_at, announce)
     return {name: (before[name], content_hash(log.store.read(name))) for name in PROJECTIONS}
+
+
+def _hash(store: Store, name: str) -> str | None:
+    """Return a table's content hash, or None where there is none or it cannot be read: a rebuild is what mends it."""
+    try:
+        return content_hash(store.read(name)) if store.exists(name) else None
+    except StoreError:
+        return None

@@ -7,12 +7,15 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from changelog.projects import project
 from pipelines.ingest.intake import SETTINGS, Declared
 from warehouse import vocabulary
 from warehouse.clock import parse_instant
 from warehouse.errors import InputError
-from warehouse.log import EventLog
+from warehouse.schemas import METRIC_COLUMNS
 from warehouse.store import Store
+
+METRICS = tuple(column.name for column in METRIC_COLUMNS)
 
 
 def declared(measured_at: str | None, settings: tuple[str, ...]) -> Declared:
@@ -25,7 +28,7 @@ def _pair(setting: str) -> tuple[str, str]:
     key, separator, value = setting.partition("=")
     if not separator or key not in SETTINGS or not value.strip():
         raise InputError(f"--set {setting[:60]!r}: write KEY=VALUE with one of the keys {', '.join(SETTINGS)}")
-    return key, value.strip()[:200]
+    return key, project(value).name if key == "engine" else value.strip()[:200]
 
 
 def mirrors_folder(store: Store) -> Path:
@@ -50,29 +53,26 @@ def canonical_engine(text: str | None) -> str | None:
     return None if text is None else _known("engine", text, vocabulary.engine(text))
 
 
+def _model(text: str) -> vocabulary.Name:
+    """Return the model family that a name, an alias or a checkpoint's path names."""
+    name = vocabulary.model(text)
+    return name if name.known else vocabulary.model(None, text)
+
+
 def _known(kind: str, text: str, name: vocabulary.Name) -> str:
     if not name.known:
         raise InputError(f"{kind} {text[:40]!r} is not known; use one of {', '.join(vocabulary.names(kind))}")
     return name.value
 
 
-def upstream_changes(
-    log: EventLog, engine: str, start: str, end: str, limit: int | None, facets: dict[str, Any]
-) -> dict[str, Any]:
-    """Return what upstream did between two builds (`changelog.answer.changes`) for what the user typed."""
-    from changelog.answer import changes
-    from changelog.facets import Configuration
-    from pipelines.projections import refresh
-
-    refresh(log)
-    tables = {name: log.store.read(name) for name in ("commits", "releases", "dependencies")}
-    return changes(tables, engine, start, end, Configuration(**_names(facets)), limit)
-
-
-def _names(facets: dict[str, Any]) -> dict[str, Any]:
-    """Return the facets with canonical names, as the tables spell them."""
+def configuration(facets: dict[str, Any]) -> dict[str, Any]:
+    """Return the facets of `shiftlog changes` with canonical names, as the tables spell them."""
     named = {key: value for key, value in facets.items() if key != "spec"}
-    for kind, look_up in (("hardware", vocabulary.hardware), ("model", vocabulary.model), ("precision", vocabulary.precision)):
+    if facets["metric"] and facets["metric"] not in METRICS:
+        raise InputError(
+            f"--metric {facets['metric'][:40]!r} is not known; use a column of points such as {', '.join(METRICS[:4])}"
+        )
+    for kind, look_up in (("hardware", vocabulary.hardware), ("model", _model), ("precision", vocabulary.precision)):
         if facets[kind]:
             named[kind] = _known(kind, facets[kind], look_up(facets[kind]))
     return {**named, "spec_decoding": facets["spec"]}

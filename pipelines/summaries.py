@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
-from pipelines.console import finite, out, out_csv, out_json, out_table, safe, say
+from pipelines.console import clipped, finite, out, out_csv, out_json, out_table, safe, say
 from pipelines.ingest import formats
 from pipelines.ingest.intake import Intake
 from warehouse.errors import InputError
@@ -16,7 +17,8 @@ from warehouse.store import Store
 
 LOG_COLUMNS = ("sequence", "event_type", "subject", "occurred_at", "recorded_at", "source_name", "source_position")
 FAULTS_SHOWN = 10
-IGNORED_SHOWN = 5
+NAMES_SHOWN = 5
+DIGEST_SHOWN = 12
 
 
 def say_intake(intake: Intake) -> None:
@@ -30,7 +32,7 @@ def say_intake(intake: Intake) -> None:
         ("DependencyPinned", "dependency"),
     )
     parts = [_count(read[kind], word) for kind, word in kinds if read[kind]]
-    empty = f" ({_count(intake.empty, 'file')} empty)" if intake.empty else ""
+    empty = f" (empty: {_some(intake.empty)})" if intake.empty else ""
     say(
         f"read {', '.join(parts) or 'nothing'} from {_count(intake.files, 'file')}{empty}; "
         f"{len(intake.quarantined):,} in quarantine; {_count(sum(intake.new.values()), 'new event')}"
@@ -42,8 +44,21 @@ def say_intake(intake: Intake) -> None:
     if len(intake.quarantined) > FAULTS_SHOWN:
         say(f"  … {len(intake.quarantined) - FAULTS_SHOWN:,} more: shiftlog sql 'FROM quarantine'")
     if intake.ignored:
-        more = f", … {len(intake.ignored) - IGNORED_SHOWN:,} more" if len(intake.ignored) > IGNORED_SHOWN else ""
-        say(f"  not looked at: {', '.join(intake.ignored[:IGNORED_SHOWN])}{more}")
+        say(f"  not looked at: {_some(intake.ignored)}")
+    for failure in intake.failed:
+        say(f"  failed: {failure}")
+
+
+def say_reused(store: Store) -> None:
+    """Say how many points stand under more than one run."""
+    reused = store.collect("points", store.scan("points").select(pl.col("reused").sum())).item() or 0
+    if reused:
+        say(f"  {_count(reused, 'point')} repeat a record of another run to the last digit and count once (column `reused`)")
+
+
+def _some(names: list[str]) -> str:
+    more = f", … {len(names) - NAMES_SHOWN:,} more" if len(names) > NAMES_SHOWN else ""
+    return ", ".join(names[:NAMES_SHOWN]) + more
 
 
 def _count(number: int, word: str) -> str:
@@ -105,7 +120,7 @@ def out_shifts(shifts: list[dict[str, Any]], output: str) -> None:
 
 def _shift_line(shift: dict[str, Any]) -> tuple[str, ...]:
     noise = f"{shift['noise_pct']:.1f} %" if shift["noise_pct"] is not None else "–"
-    q_value = f"{shift['q_value']:.3f}" if shift["q_value"] is not None else "–"
+    q_value = _probability(shift["q_value"])
     return (
         shift["shift_id"][:8],
         shift["night"],
@@ -122,8 +137,14 @@ def _shift_line(shift: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
+def _probability(value: float | None) -> str:
+    return "–" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def _build(side: dict[str, Any]) -> str:
-    return str(side["engine_version"] or (side["image_ref"] or "unknown").rsplit("/", 1)[-1])
+    name = str(side["engine_version"] or (side["image_ref"] or "unknown").rsplit("/", 1)[-1])
+    tag, _, digest = name.partition("@sha256:")
+    return f"{tag}@{digest[:DIGEST_SHOWN]}" if digest else tag
 
 
 def out_explanation(shift: dict[str, Any], output: str) -> None:
@@ -143,25 +164,21 @@ def out_changes(answer: dict[str, Any], output: str) -> None:
         out_json(finite(answer))
         return
     span = answer["range"]
-    say(f"{answer['candidates']:,} changes; {span['how']}" + ("; one end of the range is open" if answer["open_ended"] else ""))
+    open_end = " One end of the range is open." if answer["open_ended"] else ""
+    say(f"{answer['candidates']:,} changes. {span['how']}{open_end}")
+    for note in answer["notes"]:
+        say(f"note: {note}")
     header = ("rank", "score", "PR", "commit", "title", "evidence")
-    out_table(
-        header,
-        [
-            (
-                c["rank"],
-                f"{c['score']:.1f}",
-                f"#{c['pr']}" if c["pr"] else "–",
-                c["commit"][:9],
-                c["title"][:90],
-                "; ".join(c["evidence"])[:110],
-            )
-            for c in answer["changes"]
-        ],
-        right=(0, 1),
-    )
+    out_table(header, [_change_line(change) for change in answer["changes"]], right=(0, 1))
     if len(answer["changes"]) < answer["candidates"]:
         say(f"first {len(answer['changes'])} of {answer['candidates']:,}; --limit N or --format json shows more")
+
+
+def _change_line(change: dict[str, Any]) -> tuple[str, ...]:
+    """Return one change; on a terminal long texts end in an ellipsis, elsewhere they stay whole."""
+    number = f"#{change['pr']}" if change["pr"] else "–"
+    title, evidence = clipped(change["title"], 90), clipped("; ".join(change["evidence"]), 110)
+    return str(change["rank"]), f"{change['score']:.1f}", number, change["commit"][:9], title, evidence
 
 
 def out_builds(builds: list[dict[str, Any]], output: str) -> None:
@@ -193,7 +210,9 @@ def out_frame(frame: pl.DataFrame, output: str, columns: Sequence[str] = ()) -> 
     if output == "parquet":
         if sys.stdout.isatty():
             raise InputError("--format parquet writes bytes; send it to a file: … --format parquet > answer.parquet")
-        frame.write_parquet(sys.stdout.buffer)
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer)
+        sys.stdout.buffer.write(buffer.getvalue())
     elif output == "json":
         out_json(finite(frame.to_dicts()))
     elif output == "csv":

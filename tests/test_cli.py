@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -190,6 +191,34 @@ def test_sql_reads_no_file_writes_none_and_changes_nothing(warehouse: Path, tmp_
     assert json.loads(call(warehouse, "sql", "SELECT count(*) n FROM points", "--format", "json").stdout) == [{"n": 20}]
 
 
+def test_sql_does_not_even_open_what_a_statement_names(warehouse: Path, tmp_path: Path) -> None:
+    """A pipe that nobody writes to blocks whoever opens it; binding alone must not."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-c", "from pipelines.cli import main; main()", "--warehouse", str(warehouse), "sql"]
+    done = subprocess.run([*command, f"SELECT * FROM read_csv('{pipe}')"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "Permission Error" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["with space", "per#cent?", "ünï"])
+def test_a_warehouse_in_a_folder_with_an_odd_name(tmp_path: Path, name: str) -> None:
+    write_run(tmp_path / "runs", 1, "2026-01-01T06:00:00Z", sweep())
+    place = tmp_path / name
+    assert call(place, "ingest", str(tmp_path / "runs")).exit_code == 0
+    assert call(place, "detect").exit_code == 0
+    assert call(place, "verify").exit_code == 0
+    assert json.loads(call(place, "sql", "SELECT count(*) AS n FROM points", "--format", "json").stdout) == [{"n": 5}]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["runs", name])
+
+
+@pytest.mark.parametrize("name", ["a%41", "a[1]", "a|b"])
+def test_a_folder_that_cannot_hold_tables_is_refused(tmp_path: Path, name: str) -> None:
+    result = call(tmp_path / name, "ingest", str(tmp_path))
+    assert result.exit_code == 2
+    assert "name another" in result.stderr and result.stderr.count("\n") == 1
+
+
 def test_sql_formats(warehouse: Path) -> None:
     statement = "SELECT concurrency, count(*) AS n, max(measured_at) AS last FROM points GROUP BY ALL ORDER BY ALL LIMIT 1"
     assert call(warehouse, "sql", statement, "--format", "csv").stdout == "concurrency,n,last\n4,4,2026-01-04T06:00:00Z\n"
@@ -273,7 +302,7 @@ def test_report_is_one_page(warehouse: Path, tmp_path: Path) -> None:
 
 
 def test_a_log_with_news_that_no_detection_saw_is_said(warehouse: Path, tmp_path: Path) -> None:
-    write_run(tmp_path / "late", 9, "2026-01-09T06:00:00Z", sweep(image=NEW, speed=0.92))
+    write_run(tmp_path / "late", 9, "2026-01-09T06:00:00Z", sweep(image=NEW, speed=0.921))
     call(warehouse, "ingest", str(tmp_path / "late"))
     assert "run `shiftlog detect`" in call(warehouse, "shifts").stderr
     call(warehouse, "detect")

@@ -119,7 +119,7 @@ def test_the_noise_band_uses_the_narrowest_level_and_grows_with_the_root_of_the_
 def test_lines_are_apart_and_a_mixed_comparison_is_marked():
     found = levels(
         step("1.0", "1.1", 10, 0, 1),
-        step("1.0", "1.1", 20, 0, 1, hardware="h100", attribution="mixed"),
+        step("1.0", "1.1", 20, 0, 1, hardware="h100", change_set=["build", "recipe"]),
         step("1.0", "1.1", None, 0, 1, hardware="b200"),
         step("1.0", "1.1", -100.0, 0, 1, hardware="h200"),
     )

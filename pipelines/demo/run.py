@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -66,4 +67,4 @@ def _say_result(rows: list[comparison.Row], page: Path, place: Path) -> None:
     if lines:
         out_table(list(lines[0]), [list(line.values()) for line in lines])
     say(f"wrote {page.resolve()}")
-    say(f"look round: shiftlog --warehouse {place / 'warehouse'} shifts")
+    say(f"look round: {sys.argv[0]} --warehouse {place / 'warehouse'} shifts")

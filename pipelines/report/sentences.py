@@ -67,7 +67,7 @@ def noise_floor(shift: Row) -> str:
 
 def _breadth(shift: Row) -> str:
     total = shift["siblings_total"]
-    if not total or shift["siblings"] is None:
+    if not total or shift["siblings"] is None or not shift["change_set"]:
         return ""
     if total == 1:
         return "No other curve had the same change."

@@ -170,6 +170,6 @@ def _change(link: Row, pull: PullRequest) -> Change:
     return Change(link["rank"], f"{link['project']} {name}", url, link["title"] or "", tuple(link["evidence"] or ()))
 
 
-def causes(cards: Iterable[Card]) -> int:
-    """Return how many causes the cards have: shifts of one engine, GPU, build change, run and direction are one."""
+def groups(cards: Iterable[Card]) -> int:
+    """Return how many groups the cards form: shifts of one engine, GPU, pair of builds, run and direction are one."""
     return len({card.row["event_key"] or card.row["shift_id"] for card in cards})

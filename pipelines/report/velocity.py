@@ -114,7 +114,7 @@ def _levels(builds: list[str], into: dict[str, list[dict[str, Any]]]) -> dict[st
         if known:
             sizes = [levels[move["from_build_id"]].log + math.log1p(move["steady_pct"] / 100) for move in known]
             changes = 1 + max(levels[move["from_build_id"]].changes for move in known)
-            mixed = any(move["attribution"] == "mixed" for move in known)
+            mixed = any(len(set(move["change_set"] or ()) - {"search_space"}) > 1 for move in known)
             levels[build] = Level(median(sizes), changes, len(known), mixed, True)
         else:
             levels[build] = Level(last.log, 0)

@@ -1,0 +1,164 @@
+"""Tables in step with the log: when they are rebuilt, what they claim to have seen, how a rebuild mends them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from deltalake import write_deltalake
+
+from pipelines import projections
+from pipelines.announcing import silent
+from pipelines.ingest.intake import Declared, ingest
+from pipelines.verification import verify
+from tests.records import row, sweep, write_run
+from warehouse.errors import SchemaError
+from warehouse.log import EventLog
+from warehouse.schemas import PROJECTIONS
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+OLD, NEW = "vllm/vllm-openai:v0.90.0", "vllm/vllm-openai:v0.91.0"
+
+
+def take(log: EventLog, folder: Path, number: int, rows: list[Any]) -> None:
+    place = write_run(folder, number, f"2026-01-{number:02}T06:00:00Z", rows)
+    ingest(log, (str(place),), Declared(), recorded_at=NOW, mirrors=folder / "mirrors", announce=silent)
+
+
+@pytest.fixture
+def nights(log: EventLog, tmp_path: Path) -> EventLog:
+    """Three repeats and a slower build, detected."""
+    for number, wobble in ((1, 1.0), (2, 1.002), (3, 0.999)):
+        take(log, tmp_path, number, sweep(image=OLD, speed=wobble))
+    take(log, tmp_path, 4, sweep(image=NEW, speed=0.9))
+    projections.run_detection(log, NOW)
+    return log
+
+
+def test_only_what_is_behind_is_rebuilt(log: EventLog, tmp_path: Path) -> None:
+    take(log, tmp_path, 1, sweep())
+    assert set(projections.refresh(log)) == {"runs", "points", "builds", "quarantine", "commits", "releases", "dependencies"}
+    assert projections.refresh(log) == []
+    take(log, tmp_path, 2, sweep(speed=1.001))
+    assert set(projections.refresh(log)) == {"runs", "points", "builds", "quarantine"}
+    assert projections.refresh(log) == []
+
+
+def test_one_table_that_is_missing_brings_its_group_back(nights: EventLog) -> None:
+    shutil.rmtree(nights.store.table_uri("quarantine"))
+    assert set(projections.refresh(nights)) == {"runs", "points", "builds", "quarantine"}
+
+
+def test_detection_is_current_until_something_lands(nights: EventLog, tmp_path: Path) -> None:
+    assert projections.is_detection_current(nights)
+    take(nights, tmp_path, 5, sweep(image=NEW, speed=0.901))
+    assert not projections.is_detection_current(nights)
+    projections.run_detection(nights, NOW)
+    assert projections.is_detection_current(nights)
+
+
+def test_what_lands_while_a_detection_runs_has_not_been_seen(
+    nights: EventLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tables read did not hold it, so the detection may not claim it."""
+    projections.refresh(nights)
+
+    def detect_slowly(points: pl.DataFrame) -> Any:
+        take(nights, tmp_path, 6, sweep(image=NEW, speed=0.9))
+        return detect(points)
+
+    detect = projections.detect
+    monkeypatch.setattr(projections, "detect", detect_slowly)
+    projections.write_shifts(nights, NOW)
+    projections.write_links(nights)
+    assert not projections.is_detection_current(nights)
+
+
+def test_a_shift_that_is_not_found_any_more_is_retracted(nights: EventLog, tmp_path: Path) -> None:
+    assert nights.store.read("shifts")["status"].to_list() == ["suspected"]
+    shift = nights.store.read("shifts")["shift_id"].item()
+    ingest(
+        nights,
+        (str(write_run(tmp_path / "corrected", 4, "2025-12-01T06:00:00Z", [])),),
+        Declared(),
+        recorded_at=NOW,
+        mirrors=tmp_path,
+        announce=silent,
+    )
+    projections.run_detection(nights, NOW)
+    rows = nights.store.read("shifts").filter(pl.col("shift_id") == shift)
+    assert rows["status"].to_list() == ["retracted"]
+
+
+def test_rebuild_mends_tables_of_another_schema(nights: EventLog) -> None:
+    before = {name: nights.store.read(name) for name in PROJECTIONS}
+    for name in ("points", "shifts"):
+        narrower = before[name].drop(before[name].columns[-1]).to_arrow(compat_level=pl.CompatLevel.oldest())
+        write_deltalake(nights.store.table_uri(name), narrower, mode="overwrite", schema_mode="overwrite")
+        with pytest.raises(SchemaError, match="run `shiftlog rebuild`"):
+            nights.store.read(name)
+    hashes = projections.rebuild(nights, NOW)
+    assert hashes["points"][0] is None and hashes["shifts"][0] is None
+    assert {name: nights.store.read(name).equals(before[name]) for name in PROJECTIONS} == dict.fromkeys(PROJECTIONS, True)
+
+
+def test_verify_is_silent_on_a_sound_warehouse(nights: EventLog) -> None:
+    assert verify(nights) == []
+
+
+@pytest.mark.parametrize("name", ["points", "runs", "builds", "diffs", "shifts", "noise"])
+def test_verify_finds_rows_that_do_not_follow_from_the_log(nights: EventLog, name: str) -> None:
+    nights.store.overwrite(name, nights.store.read(name).head(0), nights.store.up_to(name) or 0)
+    assert f"table {name} does not follow from the log; run `shiftlog rebuild`" in verify(nights)
+
+
+def test_verify_finds_what_others_wrote_into_the_log(nights: EventLog) -> None:
+    events = nights.read()
+    forged = events.tail(1).with_columns(payload=pl.lit("{}"), sequence=pl.col("sequence") + 2)
+    write_deltalake(nights.store.table_uri("events"), forged.to_arrow(compat_level=pl.CompatLevel.oldest()), mode="append")
+    findings = " ".join(verify(nights))
+    assert "its content and its id differ" in findings
+    assert "stand twice" in findings
+    assert "gaps or repeats" in findings
+
+
+def test_the_same_record_under_two_runs_is_measured_once(log: EventLog, tmp_path: Path) -> None:
+    """A re-used sweep keeps its place; a copy of it is no repeat and must not teach the noise floor."""
+    take(log, tmp_path, 1, [row(4), row(8)])
+    take(log, tmp_path, 2, [row(4), row(8)])
+    projections.run_detection(log, NOW)
+    points = log.store.read("points").sort("run_id", "concurrency")
+    assert points.select("run_id", "reused").rows() == [("1", False), ("1", False), ("2", True), ("2", True)]
+    assert log.store.read("noise").is_empty() and log.store.read("diffs").is_empty()
+
+
+def test_a_mistyped_time_is_mended_by_a_second_declaration(log: EventLog, tmp_path: Path) -> None:
+    path = tmp_path / "agg_bmk.json"
+    path.write_text(json.dumps([row(4), row(8)]))
+    for day in (1, 2):
+        declared = Declared(datetime(2026, 1, day, tzinfo=UTC))
+        ingest(log, (str(path),), declared, recorded_at=NOW, mirrors=tmp_path, announce=silent)
+    projections.refresh(log)
+    own = log.store.read("points").filter(~pl.col("reused"))
+    assert own["measured_at"].unique().to_list() == [datetime(2026, 1, 2, tzinfo=UTC)]
+    take(log, tmp_path, 9, [row(4), row(8)])
+    projections.refresh(log)
+    own = log.store.read("points").filter(~pl.col("reused"))
+    assert own["run_id"].unique().to_list() == ["9"]
+
+
+def test_what_was_read_later_leaves_quarantine(log: EventLog, tmp_path: Path) -> None:
+    path = tmp_path / "agg_bmk.json"
+    path.write_text(json.dumps([row(4), row(8, isl=None)]))
+    ingest(log, (str(path),), Declared(), recorded_at=NOW, mirrors=tmp_path, announce=silent)
+    projections.refresh(log)
+    assert log.store.read("quarantine")["position"].to_list() == ["/0", "/1"]
+    declared = Declared(datetime(2026, 1, 1, tzinfo=UTC))
+    ingest(log, (str(path),), declared, recorded_at=NOW, mirrors=tmp_path, announce=silent)
+    projections.refresh(log)
+    assert set(log.store.read("quarantine")["position"].to_list()) == {"/1"}
