@@ -38,6 +38,7 @@ _QUIET = {
     "GIT_ALLOW_PROTOCOL": "http:https:ssh:file",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
     "LC_ALL": "C",
 }
 _FORMAT = "%x00%H%x00%P%x00%aI%x00%cI%x00%s"
@@ -98,7 +99,7 @@ def _mirror(url: str, mirrors: Path) -> Path:
 
 def _tags(folder: Path, owner: Project) -> Iterator[UpstreamFact | UpstreamFault]:
     form = "%(refname:strip=2)%00%(objectname)%00%(*objectname)%00%(creatordate:iso-strict)"
-    for line in _run(folder, "for-each-ref", "--sort=refname", f"--format={form}", "refs/tags").splitlines():
+    for line in _refs(folder, form, "refs/tags"):
         name, direct, peeled, created = line.split("\0")
         version = owner.version_of_tag(name)
         if version is None:
@@ -170,7 +171,7 @@ def _roots(folder: Path, owner: Project) -> list[str]:
     chosen: dict[str, None] = {}
     everything: dict[str, None] = {}
     head = _run(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", "HEAD^{commit}", failing=True).strip()
-    for line in _run(folder, "for-each-ref", "--sort=refname", f"--format={form}", "refs").splitlines():
+    for line in _refs(folder, form, "refs"):
         direct, peeled, kind, peeled_kind, name = line.split("\0")
         if "commit" not in (kind, peeled_kind):
             continue
@@ -222,7 +223,7 @@ def _decoded(field: bytes) -> str:
 def _run(folder: Path, *arguments: str, into: IO[bytes] | None = None, failing: bool = False) -> str:
     """Run git in *folder*; its output as text, or written to *into*. Raises UpstreamError unless it may be *failing*."""
     git = Git(str(folder))
-    git.update_environment(**_QUIET, GIT_CEILING_DIRECTORIES=str(folder.resolve().parent))
+    git.update_environment(**_QUIET, **_here(folder), GIT_CEILING_DIRECTORIES=str(folder.resolve().parent))
     try:
         done = git.execute(["git", *_SAFE, *arguments], output_stream=into, strip_newline_in_stdout=False)
     except GitCommandNotFound:
@@ -232,6 +233,18 @@ def _run(folder: Path, *arguments: str, into: IO[bytes] | None = None, failing: 
             return ""
         raise UpstreamError(f"git {arguments[0]} failed in {folder.name}: {_last_line(error)}") from None
     return done if isinstance(done, str) else ""
+
+
+def _refs(folder: Path, form: str, under: str) -> Iterator[str]:
+    """Yield a line of *form* for every ref; only a line feed ends one, whatever else a ref's name holds."""
+    text = _run(folder, "for-each-ref", "--sort=refname", f"--format={form}", under)
+    return (line for line in text.split("\n") if line)
+
+
+def _here(folder: Path) -> dict[str, str]:
+    """Return the variable that names this repository, so that one in our own environment does not name another."""
+    place = folder / ".git" if (folder / ".git").exists() else folder
+    return {"GIT_DIR": str(place.resolve())} if place.name == ".git" or (place / "HEAD").exists() else {}
 
 
 def _last_line(error: GitCommandError) -> str:

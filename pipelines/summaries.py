@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
+from polars.exceptions import PanicException
 
 from pipelines.console import clipped, finite, out, out_csv, out_json, out_table, safe, say
 from pipelines.ingest import formats
 from pipelines.ingest.intake import Intake
-from warehouse.errors import InputError
+from warehouse.errors import InputError, QueryError
 from warehouse.store import Store
 
 LOG_COLUMNS = ("sequence", "event_type", "subject", "occurred_at", "recorded_at", "source_name", "source_position")
@@ -130,11 +131,19 @@ def _shift_line(shift: dict[str, Any]) -> tuple[str, ...]:
         f"{shift['model']} {shift['precision']}",
         f"{shift['isl']}/{shift['osl']}",
         f"{shift['size_pct']:+.1f} %",
-        f"{shift['agreeing'] or 0}/{shift['cells'] or 0}",
+        _agreement(shift),
         noise,
         q_value,
         f"{_build(shift['from'])} → {_build(shift['to'])}",
     )
+
+
+PARTS = {"low_concurrency": "low half", "high_concurrency": "high half", "unfit_cells": "unfit"}
+
+
+def _agreement(shift: dict[str, Any]) -> str:
+    part = PARTS.get(shift["part"])
+    return f"{shift['agreeing'] or 0} {part}" if part else f"{shift['agreeing'] or 0}/{shift['cells'] or 0}"
 
 
 def _probability(value: float | None) -> str:
@@ -206,7 +215,17 @@ def out_builds(builds: list[dict[str, Any]], output: str) -> None:
 
 
 def out_frame(frame: pl.DataFrame, output: str, columns: Sequence[str] = ()) -> None:
-    """Print a frame: table (only *columns*, where given), JSON, CSV, or Parquet bytes."""
+    """Print a frame: table (only *columns*, where given), JSON, CSV, or Parquet bytes.
+
+    Raises QueryError where a value has no form outside DuckDB, such as an infinite date.
+    """
+    try:
+        _write_frame(frame, output, columns)
+    except (pl.exceptions.PolarsError, PanicException) as error:
+        raise QueryError("a value of the answer cannot be shown (an infinite date?); cast it to VARCHAR") from error
+
+
+def _write_frame(frame: pl.DataFrame, output: str, columns: Sequence[str]) -> None:
     if output == "parquet":
         if sys.stdout.isatty():
             raise InputError("--format parquet writes bytes; send it to a file: … --format parquet > answer.parquet")

@@ -309,3 +309,30 @@ def test_what_is_a_url(text: str, expected: bool) -> None:
 @pytest.mark.parametrize("url", ["https://example.invalid/../../etc", "file:///../..", "git@example.invalid:../../x"])
 def test_mirrors_stay_in_their_folder(url: str, tmp_path: Path) -> None:
     assert mirror_folder(url, tmp_path).resolve().parent == tmp_path.resolve()
+
+
+def test_refs_with_other_line_ends_in_their_names(repository: Repository) -> None:
+    first = repository.commit("first (#1)")
+    for name in ("v1.0.0", "odd\u2028tag", "odd\u0085tag"):
+        repository.run("tag", name)
+    repository.run("branch", "releases/odd\u2028branch")
+    found = facts(repository)
+    assert list(commits(found)) == [first]
+    assert [payload.version for payload in releases(found).values()] == ["1.0.0"]
+
+
+def test_our_own_environment_names_no_other_repository(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = repository.commit("first (#1)")
+    other = Repository(tmp_path / "other")
+    other.commit("OTHER (#99)")
+    monkeypatch.setenv("GIT_DIR", str(other.folder / ".git"))
+    assert list(commits(facts(repository))) == [first]
+
+
+def test_a_replaced_commit_is_read_as_it_was_made(repository: Repository) -> None:
+    first = repository.commit("first (#1)")
+    forged = repository.run("commit-tree", f"{first}^{{tree}}", "-m", "FORGED (#666)")
+    repository.run("replace", first, forged)
+    assert commits(facts(repository))[first].title == "first (#1)"

@@ -219,6 +219,14 @@ def test_a_folder_that_cannot_hold_tables_is_refused(tmp_path: Path, name: str) 
     assert "name another" in result.stderr and result.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("value", ["INTERVAL 1 MONTH", "'infinity'::timestamp"])
+@pytest.mark.parametrize("output", ["table", "json", "csv"])
+def test_sql_says_what_cannot_be_shown(warehouse: Path, value: str, output: str) -> None:
+    result = call(warehouse, "sql", f"SELECT {value} AS v", "--format", output)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1].startswith("shiftlog: ") and "VARCHAR" in result.stderr
+
+
 def test_sql_formats(warehouse: Path) -> None:
     statement = "SELECT concurrency, count(*) AS n, max(measured_at) AS last FROM points GROUP BY ALL ORDER BY ALL LIMIT 1"
     assert call(warehouse, "sql", statement, "--format", "csv").stdout == "concurrency,n,last\n4,4,2026-01-04T06:00:00Z\n"

@@ -305,14 +305,14 @@ def test_a_count_by_role_is_a_whole_number_from_nought(field: str, value: Any) -
 
 
 @pytest.mark.parametrize(
-    "value", ["NaN", math.nan, math.inf, -math.inf, -0.001, "fast", "1_0", "1e999", "-0.5", True, [1], {}, 10**400]
+    "value", ["NaN", math.nan, math.inf, -math.inf, -0.001, "fast", "1_0", "1e999", "-0.5", 1e308, 5e-324, True, [1], {}, 10**400]
 )
 @pytest.mark.parametrize("field", ["median_ttft", "p99.9_intvty", "output_tput_per_gpu"])
 def test_a_metric_is_a_finite_number_not_below_zero(field: str, value: Any) -> None:
     assert refusal(SINGLE, **{field: value}).startswith(f"{field}: ")
 
 
-@pytest.mark.parametrize("value", [0, -1.0, "NaN", "Infinity", math.nan, math.inf, True, "x"])
+@pytest.mark.parametrize("value", [0, -1.0, 1e308, 5e-324, "NaN", "Infinity", math.nan, math.inf, True, "x"])
 def test_throughput_is_above_zero(value: Any) -> None:
     assert refusal(SINGLE, tput_per_gpu=value).startswith("tput_per_gpu: ")
 

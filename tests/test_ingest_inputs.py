@@ -349,3 +349,35 @@ def test_a_checkout_that_is_no_upstream_project_is_a_folder_of_files(tmp_path: P
     entries = list(find_inputs((str(tmp_path / "in"),), lambda name: name == "vllm"))
     assert [entry.name for entry in entries] == ["in/results/a.json", "vllm"]
     assert isinstance(entries[1], Repository)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(InputError, match="neither a file nor a folder"):
+        found(tmp_path / "pipe.json")
+    assert found(tmp_path) == [Ignored(f"{tmp_path.name}/pipe.json")]
+
+
+def test_a_damaged_member_of_any_compression(tmp_path: Path) -> None:
+    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", method) as archive:
+            archive.writestr("a.json", DATA * 50)
+        data = bytearray(buffer.getvalue())
+        for place in range(40, 80):
+            data[place] ^= 0xFF
+        (tmp_path / "x.zip").write_bytes(bytes(data))
+        for entry in found(tmp_path / "x.zip"):
+            if isinstance(entry, InputFile):
+                with pytest.raises(InputError):
+                    entry.read()
+
+
+def test_folders_without_end_are_not_followed(tmp_path: Path) -> None:
+    place = tmp_path / "in"
+    for _ in range(70):
+        place = place / "d"
+    place.mkdir(parents=True)
+    (place / "a.json").write_bytes(DATA)
+    entries = found(tmp_path / "in")
+    assert [type(entry) for entry in entries] == [Unreadable]

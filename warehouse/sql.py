@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import duckdb
 import polars as pl
+from polars.exceptions import PanicException
 
 from warehouse.errors import QueryError
 from warehouse.schemas import TABLES, TIME
@@ -43,6 +44,8 @@ def query(store: Store, statement: str) -> pl.DataFrame:
         return answer
     except duckdb.Error as error:
         raise QueryError(_explained(error)) from error
+    except (pl.exceptions.PolarsError, PanicException) as error:
+        raise QueryError(f"a column of the answer has a type that cannot be shown; cast it to VARCHAR ({error})"[:300]) from error
     except AttributeError as error:  # DuckDB returns no relation for a statement without rows
         raise QueryError("the statement returns no rows to show") from error
     finally:

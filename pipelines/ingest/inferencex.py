@@ -29,6 +29,8 @@ MAX_GPUS = 1_000_000
 _METRIC = re.compile(r"(mean|median|std|p\d{2}(?:\.\d+)?)_(ttft|tpot|itl|e2el|intvty)")
 _COLUMNS = frozenset(column.name for column in METRIC_COLUMNS)
 _THROUGHPUTS = ("tput_per_gpu", "output_tput_per_gpu", "input_tput_per_gpu")
+LEAST_METRIC, LARGEST_METRIC = 1e-12, 1e12
+"""Bounds of a metric that is not nought, in its own unit; what lies beyond is a mistake, and ratios of it overflow."""
 MAX_METRIC_NAME = 40
 """Longest name that can be a metric's, characters."""
 _NUMBER = re.compile(r"[+-]?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,3})?")
@@ -272,6 +274,8 @@ def _metric(key: str, value: Any) -> float:
         raise InputError(f"{key}: {str(value)[:60]!r} is not a number")
     if (number := _finite(key, value)) < 0:
         raise InputError(f"{key}: {number} is below zero")
+    if number and not LEAST_METRIC <= number <= LARGEST_METRIC:
+        raise InputError(f"{key}: {number} is not between {LEAST_METRIC:g} and {LARGEST_METRIC:g}")
     return number
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import stat
 import struct
 import zipfile
@@ -24,6 +25,7 @@ MAX_FILE_BYTES = 512 * 1024 * 1024
 """Largest single input after decompression; the largest real artifact is about 3 MB."""
 MAX_ARCHIVE_MEMBERS = 100_000
 MAX_ARCHIVE_DEPTH = 3
+MAX_FOLDER_DEPTH = 64
 CHUNK = 1024 * 1024
 
 JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
@@ -101,11 +103,14 @@ def find_inputs(paths: tuple[str, ...], is_upstream: IsUpstream = any_repository
 def _is_folder(path: Path, text: str) -> bool:
     """Say whether *path* is a folder; raises InputError where there is nothing that can be looked at."""
     try:
-        return stat.S_ISDIR(path.stat().st_mode)
+        mode = path.stat().st_mode
     except FileNotFoundError:
         raise InputError(f"{text}: no such file or folder") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{text[:200]}: cannot be opened: {getattr(error, 'strerror', error)}") from None
+    if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+        raise InputError(f"{text[:200]}: is neither a file nor a folder")
+    return stat.S_ISDIR(mode)
 
 
 def _resolved(folder: Path) -> PurePosixPath:
@@ -127,6 +132,9 @@ def _walk(folder: Path, name: str, virtual: PurePosixPath, archives: _Archives, 
     checkout = (folder / ".git").exists()
     if _is_bare(folder) or (checkout and is_upstream(virtual.name)):
         yield Repository(str(folder), virtual.name)
+        return
+    if name.count("/") > MAX_FOLDER_DEPTH:
+        yield Unreadable(name, f"folder inside {MAX_FOLDER_DEPTH} folders: not looked into")
         return
     try:
         entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
@@ -230,7 +238,16 @@ def _member_reader(archive: Callable[[], zipfile.ZipFile], info: zipfile.ZipInfo
         try:
             with archive().open(info) as stream:
                 return _bounded(stream, name)
-        except (zipfile.BadZipFile, OSError, EOFError, zlib.error, NotImplementedError, ValueError, RuntimeError) as error:
+        except (
+            zipfile.BadZipFile,
+            OSError,
+            EOFError,
+            lzma.LZMAError,
+            zlib.error,
+            NotImplementedError,
+            ValueError,
+            RuntimeError,
+        ) as error:
             raise InputError(f"{name}: damaged archive member ({error}); fetch it again") from error
 
     return read
