@@ -47,8 +47,7 @@ def _what(shift: dict[str, Any]) -> str:
 
 def _numbers(shift: dict[str, Any]) -> Iterator[str]:
     low, high = shift["interval_pct"]
-    agreeing = f"{shift['agreeing']} of {shift['cells']} compared concurrencies {_agreement(shift)}"
-    yield f"90 % interval {low:+.1f} … {high:+.1f} %; {agreeing}."
+    yield f"90 % interval {low:+.1f} … {high:+.1f} %; {_agreement(shift)}."
     yield (
         f"Over the whole curve: reported {_percent(shift['reported_pct'])}, steady state {_percent(shift['steady_pct'])}, TPOT "
         f"{_percent(shift['tpot_pct'])}, TTFT {_percent(shift['ttft_pct'])} (+ is better)."
@@ -65,7 +64,11 @@ def _numbers(shift: dict[str, Any]) -> Iterator[str]:
 
 
 def _agreement(shift: dict[str, Any]) -> str:
-    return "are unfit and moved that way" if shift["part"] == "unfit_cells" else "moved that way"
+    """Return how many concurrencies moved that way; of a part only its own count."""
+    if shift["part"] == "curve":
+        return f"{shift['agreeing']} of {shift['cells']} concurrencies moved that way"
+    of = "unfit concurrencies" if shift["part"] == "unfit_cells" else "concurrencies of that half"
+    return f"{shift['agreeing']} {of} moved that way ({shift['cells']} were compared)"
 
 
 def _table(concurrencies: list[dict[str, Any]]) -> Iterator[str]:

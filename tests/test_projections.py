@@ -107,6 +107,15 @@ def test_rebuild_mends_tables_of_another_schema(nights: EventLog) -> None:
     assert {name: nights.store.read(name).equals(before[name]) for name in PROJECTIONS} == dict.fromkeys(PROJECTIONS, True)
 
 
+def test_rebuild_mends_tables_whose_files_are_damaged_or_gone(nights: EventLog) -> None:
+    before = {name: nights.store.read(name) for name in PROJECTIONS}
+    for name, damage in (("points", lambda path: path.write_bytes(path.read_bytes()[:100])), ("shifts", Path.unlink)):
+        for path in Path(nights.store.table_uri(name)).glob("*.parquet"):
+            damage(path)
+    projections.rebuild(nights, NOW)
+    assert {name: nights.store.read(name).equals(before[name]) for name in PROJECTIONS} == dict.fromkeys(PROJECTIONS, True)
+
+
 def test_verify_is_silent_on_a_sound_warehouse(nights: EventLog) -> None:
     assert verify(nights) == []
 
