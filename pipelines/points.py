@@ -7,7 +7,6 @@ reader no longer takes goes to `quarantine`. Belongs here: the fold. Does not: r
 from __future__ import annotations
 
 import json
-import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -130,8 +129,7 @@ def _point(event: dict[str, Any], payload: dict[str, Any], key: RunId, started: 
 def _steady(reading: Reading) -> float | None:
     """Little's law from the median latency: concurrency · osl / e2el_median / GPUs; a cold first burst does not touch it."""
     latency, osl = reading.metrics.get("e2el_median"), reading.identity["osl"]
-    steady = reading.concurrency * osl / latency / reading.num_gpus if latency and osl else math.inf
-    return steady if math.isfinite(steady) else None
+    return reading.concurrency * osl / latency / reading.num_gpus if latency and osl else None
 
 
 def _reference(text: str | None) -> ImageReference | None:

@@ -108,7 +108,7 @@ def test_a_point(log: EventLog) -> None:
     assert point["point_id"] == log.read("ResultRecorded")["event_id"].item()
 
 
-@pytest.mark.parametrize("latency", [None, 0.0, 5e-324])
+@pytest.mark.parametrize("latency", [None, 0.0])
 def test_steady_throughput_needs_a_usable_latency(log: EventLog, latency: float | None) -> None:
     tell(log, report(), result(row(100_000_000, median_e2el=latency)))
     assert points.project(log)["points"]["steady_output_tput_per_gpu"].to_list() == [None]
