@@ -85,6 +85,7 @@ def _folder(location: str, mirrors: Path | None) -> Path:
 
 def _mirror(url: str, mirrors: Path) -> Path:
     """Fetch *url* into its mirror, made where there is none; an unfinished one never takes the final name."""
+    mirrors = mirrors.resolve()  # git runs in it, where a relative path would mean another place
     folder = mirror_folder(url, mirrors)
     mirrors.mkdir(parents=True, exist_ok=True)
     if folder.is_dir():
