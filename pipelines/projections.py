@@ -13,7 +13,7 @@ from datetime import datetime
 import polars as pl
 
 from changelog.linking import link
-from changelog.tables import read_tables
+from changelog.tables import EVENT_OF_TABLE, read_tables
 from pipelines import points, statements
 from pipelines.announcing import Announce, silent
 from pipelines.detect.night import detect
@@ -22,8 +22,6 @@ from warehouse.errors import StoreError
 from warehouse.log import EventLog
 from warehouse.schemas import PROJECTIONS
 from warehouse.store import Store
-
-UPSTREAM_TYPES = ("CommitLanded", "ReleasePublished", "DependencyPinned")
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Group:
 
 
 FACTS = Group(("runs", "points", "builds", "quarantine"), points.FACT_TYPES, points.project)
-UPSTREAM = Group(("commits", "releases", "dependencies"), UPSTREAM_TYPES, read_tables)
+UPSTREAM = Group(tuple(table.name for table in EVENT_OF_TABLE.values()), tuple(EVENT_OF_TABLE), read_tables)
 GROUPS = (FACTS, UPSTREAM)
 
 
