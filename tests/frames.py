@@ -62,7 +62,9 @@ def build_of(version: str) -> Row:
 def point(**overrides: Any) -> Row:
     defaults = {
         "point_id": "p0",
+        "sequence": 1,
         "record_hash": "r0",
+        "record_key": 0,
         "record_format": "inferencex",
         "cell_id": "cell",
         "curve_id": "curve",
@@ -70,7 +72,9 @@ def point(**overrides: Any) -> Row:
         "run_id": "100",
         "run_attempt": 1,
         "measured_at": START,
+        "run_started_at": START,
         "recorded_at": day(60),
+        "declared": False,
         **build_of("0.90.0"),
         **IDENTITY,
         "concurrency": 8,
@@ -90,6 +94,7 @@ def comparison(**overrides: Any) -> Row:
         for side, version, at, run in (("from", "0.90.0", START, "100"), ("to", "0.91.0", day(3), "103"))
         for name, value in {
             "measured_at": at,
+            "recorded_at": day(60),
             "run_id": run,
             "run_source": "local",
             "run_attempt": 1,
@@ -191,6 +196,7 @@ def build(version: str = "0.90.0", **overrides: Any) -> Row:
         "build_order": 1,
         "first_measured_at": START,
         "last_measured_at": day(3),
+        "first_recorded_at": day(60),
         "points": 6,
     }
     return row("builds", defaults, overrides)
@@ -203,6 +209,7 @@ def run(**overrides: Any) -> Row:
         "run_attempt": 1,
         "started_at": START,
         "declared": False,
+        "reports": 1,
         "points": 6,
         "recorded_at": day(60),
     }

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.ingest import formats
-from pipelines.ingest.inferencex import FORMAT, MAX_GPUS, PER_ROLE_TOKENS_SINCE, read
+from pipelines.ingest.inferencex import FORMAT, MAX_GPUS, PER_ROLE_TOKENS_SINCE, PRECISION_SINCE, read
 from pipelines.ingest.reading import Reading
 from tests.records import row
 from warehouse.canonical import canonical_json
@@ -128,6 +128,8 @@ def test_a_single_deployment() -> None:
         "spec_decoding": "mtp",
         "disagg": False,
         "is_multinode": False,
+        "prefill_hardware": None,
+        "decode_hardware": None,
         "tp": 4,
         "pp": 1,
         "ep": 2,
@@ -199,6 +201,8 @@ def test_a_disaggregated_deployment() -> None:
         "spec_decoding": "mtp",
         "disagg": True,
         "is_multinode": True,
+        "prefill_hardware": None,
+        "decode_hardware": None,
         **dict.fromkeys(PARALLEL),
         "prefill_tp": 4,
         "prefill_pp": 1,
@@ -261,11 +265,12 @@ def test_what_was_not_written_in_old_rows() -> None:
         "disagg": 0,
         "image": None,
     }
-    reading = of(old)
+    reading = read(old, PRECISION_SINCE - timedelta(seconds=1))
     assert (reading.identity["precision"], reading.identity["spec_decoding"], reading.identity["disagg"]) == ("fp8", "mtp", False)
     assert (reading.identity["model"], reading.image) == ("gptoss120b", None)
-    assert of(old, mtp="off").identity["spec_decoding"] == "none"
-    assert of(old, mtp="on", spec_decoding="none").identity["spec_decoding"] == "none"
+    assert refusal(old).startswith("precision: field required")
+    assert of(old, precision="fp8", mtp="off").identity["spec_decoding"] == "none"
+    assert of(old, precision="fp8", mtp="on", spec_decoding="none").identity["spec_decoding"] == "none"
 
 
 def test_null_is_as_good_as_absent() -> None:

@@ -37,6 +37,10 @@ class Table:
     columns: tuple[Column, ...]
     order: tuple[str, ...]
     append_only: bool = False
+    indexed: tuple[str, ...] = ()
+    """Columns whose least and greatest value are kept for every file; () keeps those of the first 32."""
+    unique: frozenset[str] = frozenset()
+    """Text columns whose values hardly repeat."""
 
     @property
     def schema(self) -> pl.Schema:
@@ -64,6 +68,20 @@ EVENTS = Table(
     ),
     order=("sequence",),
     append_only=True,
+    indexed=("sequence", "event_type", "subject", "recorded_at"),
+    unique=frozenset({"event_id", "payload"}),
+)
+
+SUBJECTS = Table(
+    "subjects",
+    "where in the log each subject stands, so that an append reads what it may repeat and nothing else; rows of one add up",
+    (
+        Column("subject", TEXT, "what the events are about"),
+        Column("first_sequence", INT, "first event about it"),
+        Column("last_sequence", INT, "last event about it"),
+    ),
+    order=("subject", "first_sequence", "last_sequence"),
+    unique=frozenset({"subject"}),
 )
 
 RUNS = Table(
@@ -81,10 +99,13 @@ RUNS = Table(
         Column("conclusion", TEXT, "as the source says"),
         Column("created_at", TIME, "when it was queued"),
         Column("started_at", TIME, "when it started"),
+        Column("published_at", TIME, "when the source last changed it: its results are public from then on"),
         Column("url", TEXT, "its page"),
         Column("declared", FLAG, "true where the user declared the time"),
-        Column("points", INT, "points that it holds"),
-        Column("recorded_at", TIME, "when we learned of it"),
+        Column("reports", INT, "different reports of it; more than one: it was corrected, or the sources disagree"),
+        Column("points", INT, "points that it holds, those that were retracted left out"),
+        Column("retraction", TEXT, "why the whole run does not count; null: it does"),
+        Column("recorded_at", TIME, "when we learned of it, in the report that holds"),
     ),
     order=("started_at", "run_source", "run_id", "run_attempt"),
 )
@@ -98,6 +119,8 @@ IDENTITY: tuple[Column, ...] = (
     Column("spec_decoding", TEXT, "speculative decoding method, or none"),
     Column("disagg", FLAG, "prefill and decode run on separate workers"),
     Column("is_multinode", FLAG, "more than one node"),
+    Column("prefill_hardware", TEXT, "accelerator that prefills, where it is another than `hardware`"),
+    Column("decode_hardware", TEXT, "accelerator that decodes, where it is another than `hardware`"),
     Column("tp", INT, "tensor-parallel ranks (single deployment)"),
     Column("pp", INT, "pipeline-parallel ranks"),
     Column("ep", INT, "expert-parallel ranks"),
@@ -161,7 +184,9 @@ POINTS = Table(
     "one row a record: one cell measured once",
     (
         Column("point_id", TEXT, "the event that recorded it"),
+        Column("sequence", INT, "place of that event in the log"),
         Column("record_hash", TEXT, "hash of the raw record"),
+        Column("record_key", INT, "head of record_hash as a number, for a quick search"),
         Column("record_format", TEXT, "reader that mapped it"),
         Column("cell_id", TEXT, "hash of every identity field and the concurrency"),
         Column("curve_id", TEXT, "hash of every identity field but the concurrency"),
@@ -169,8 +194,10 @@ POINTS = Table(
         Column("run_id", TEXT, "benchmark run"),
         Column("run_attempt", INT, "attempt, from 1"),
         Column("measured_at", TIME, "start of the benchmark, else of its run"),
+        Column("run_started_at", TIME, "start of its run"),
         Column("published_at", TIME, "when it was made public, where known"),
         Column("recorded_at", TIME, "when we learned it"),
+        Column("declared", FLAG, "true where the user declared the time of its run"),
         Column("build_id", TEXT, "software under test: key of `builds`"),
         Column("image_ref", TEXT, "normalised image reference"),
         Column("image_digest", TEXT, "digest, where it is known; never invented"),
@@ -188,10 +215,24 @@ POINTS = Table(
         Column(
             "reused", FLAG, "the very same record stands under another run as well; it is no repeat and is compared there only"
         ),
+        Column("retraction", TEXT, "why it does not count; null: it does"),
         Column("health", TEXTS, "why the measurement may be unfit: cold_start, latency_skew"),
         Column("verdict", TEXT, "fit, suspect or unfit for comparison"),
     ),
-    order=("measured_at", "run_source", "run_id", "run_attempt", "cell_id", "record_hash"),
+    order=("measured_at", "run_source", "run_id", "run_attempt", "cell_id", "record_hash", "point_id"),
+    indexed=(
+        "sequence",
+        "record_key",
+        "cell_id",
+        "curve_id",
+        "run_id",
+        "measured_at",
+        "recorded_at",
+        "hardware",
+        "engine",
+        "model",
+    ),
+    unique=frozenset({"point_id", "record_hash"}),
 )
 
 BUILDS = Table(
@@ -218,7 +259,8 @@ BUILDS = Table(
         ),
         Column("first_measured_at", TIME, "first point"),
         Column("last_measured_at", TIME, "last point"),
-        Column("points", INT, "points measured on it"),
+        Column("first_recorded_at", TIME, "when we first learned of a point"),
+        Column("points", INT, "points measured on it, those that were retracted left out"),
     ),
     order=("engine", "build_order", "build_id"),
 )
@@ -241,6 +283,7 @@ NOISE = Table(
 
 SIDE = (
     ("measured_at", TIME, "when"),
+    ("recorded_at", TIME, "when we knew all"),
     ("run_id", TEXT, "run"),
     ("run_source", TEXT, "where the run's number is unique"),
     ("run_attempt", INT, "attempt"),
@@ -336,6 +379,7 @@ COMMITS = Table(
         Column("pr", INT, "pull request, where the subject names one"),
         Column("paths", TEXTS, "changed paths"),
         Column("paths_omitted", INT, "further changed paths, not kept"),
+        Column("recorded_at", TIME, "when we learned of it"),
     ),
     order=("project", "committer_date", "commit"),
 )
@@ -354,8 +398,9 @@ RELEASES = Table(
         Column("title", TEXT, "title of the note"),
         Column("notes", TEXT, "text of the note, Markdown from a stranger"),
         Column("url", TEXT, "its page"),
+        Column("recorded_at", TIME, "when we learned of it"),
     ),
-    order=("project", "version", "evidence", "commit"),
+    order=("project", "version", "evidence", "commit", "tag", "url"),
 )
 
 DEPENDENCIES = Table(
@@ -367,8 +412,9 @@ DEPENDENCIES = Table(
         Column("dependency", TEXT, "carried package"),
         Column("dependency_version", TEXT, "its version"),
         Column("evidence", TEXT, "where it is known from"),
+        Column("recorded_at", TIME, "when we learned of it"),
     ),
-    order=("project", "version", "dependency", "dependency_version"),
+    order=("project", "version", "dependency", "dependency_version", "evidence"),
 )
 
 LINKS = Table(
@@ -408,7 +454,21 @@ QUARANTINE = Table(
 
 TABLES: dict[str, Table] = {
     table.name: table
-    for table in (EVENTS, RUNS, POINTS, BUILDS, NOISE, DIFFS, SHIFTS, LINKS, COMMITS, RELEASES, DEPENDENCIES, QUARANTINE)
+    for table in (
+        EVENTS,
+        SUBJECTS,
+        RUNS,
+        POINTS,
+        BUILDS,
+        NOISE,
+        DIFFS,
+        SHIFTS,
+        LINKS,
+        COMMITS,
+        RELEASES,
+        DEPENDENCIES,
+        QUARANTINE,
+    )
 }
 """Every table of the warehouse by name."""
 

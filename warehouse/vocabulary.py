@@ -13,7 +13,10 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
+from warehouse.canonical import bytes_hash
+
 MAX_NAME = 80
+HASH_DIGITS = 12
 """Longest name that is kept, characters; the names are strangers' text and end up in pages and file names."""
 
 
@@ -36,7 +39,17 @@ def _index(kind: str) -> dict[str, str]:
 
 
 def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9._:+-]+", "-", text.strip().lower())[:MAX_NAME].strip("-.") or "unknown"
+    """Return *text* as a short, clean name; one that lost more than case and spaces ends in a hash of what it was.
+
+    `~` stands in no other name, so that no name imitates a shortened one.
+    """
+    plain = text.strip().lower()
+    spaced = re.sub(r"\s+", "-", plain)
+    slug = re.sub(r"[^a-z0-9._:+-]+", "-", plain)[:MAX_NAME].strip("-.")
+    if slug == spaced:
+        return slug or "unknown"
+    mark = bytes_hash(plain.encode("utf-8", "surrogatepass"))[:HASH_DIGITS]
+    return f"{slug[: MAX_NAME - 1 - HASH_DIGITS]}~{mark}"
 
 
 @lru_cache(maxsize=4096)

@@ -7,6 +7,7 @@ rows without `tp`, decode GPUs 0, metric definitions that changed under the same
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from pipelines.ingest.reading import Reading, RecordFormat
+from pipelines.ingest.reading import MAX_OTHER, Reading, RecordFormat, Split
 from pipelines.ingest.runs import first_problem
 from warehouse import vocabulary
 from warehouse.errors import InputError
@@ -23,6 +24,7 @@ from warehouse.schemas import METRIC_COLUMNS
 
 PER_ROLE_TOKENS_SINCE = datetime(2025, 11, 5, tzinfo=UTC)
 """Since InferenceX PR 177 disaggregated output is per decode GPU and input per prefill GPU; before, both were per GPU of all."""
+PRECISION_SINCE = datetime(2025, 9, 15, tzinfo=UTC)
 MAX_GPUS = 1_000_000
 """GPUs of one deployment, far above any that exists; a larger product of parallel sizes is a mistake and no Int64 either."""
 
@@ -31,10 +33,15 @@ _COLUMNS = frozenset(column.name for column in METRIC_COLUMNS)
 _THROUGHPUTS = ("tput_per_gpu", "output_tput_per_gpu", "input_tput_per_gpu")
 LEAST_METRIC, LARGEST_METRIC = 1e-12, 1e12
 """Bounds of a metric that is not nought, in its own unit; what lies beyond is a mistake, and ratios of it overflow."""
+LAST_CLOCK = 4e9
+"""Unix seconds that a benchmark can have started at: up to the year 2096."""
 MAX_METRIC_NAME = 40
 """Longest name that can be a metric's, characters."""
 _NUMBER = re.compile(r"[+-]?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,3})?")
+_NO_WORD = re.compile(r'[\s"\\]')
 _MEANINGLESS = frozenset({"std_intvty"})
+_WRITTEN_WHEN_MISSING = {"recipe_fingerprint": ""}
+"""What the producer writes for a value that it was not given (InferenceX PR 2613)."""
 MARKERS = frozenset({"hw", "conc", "framework", "tput_per_gpu"})
 
 
@@ -64,7 +71,20 @@ class _Part(BaseModel):
     version: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.name} {self.version}" if self.version else self.name
+        """Name and version; what would be taken for two words is quoted, so that no name imitates a name and a version."""
+        return f"{_word(self.name)} {_word(self.version)}" if self.version else _word(self.name)
+
+
+def _word(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False) if _NO_WORD.search(text) else text
+
+
+def _named(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+Part = Annotated[_Part, BeforeValidator(_named)]
+"""A part that is only named by a text is the part of that name."""
 
 
 class _Row(BaseModel):
@@ -79,7 +99,7 @@ class _Row(BaseModel):
     framework: Text
     model: Text | None = None
     infmax_model_prefix: Text | None = None
-    precision: Text = "fp8"
+    precision: Text | None = None
     image: Text | None = None
     spec_decoding: Text | None = None
     mtp: str | None = None
@@ -93,6 +113,8 @@ class _Row(BaseModel):
     dcp_size: Count = 1
     pcp_size: Count = 1
     dp_attention: Boolean = False
+    prefill_hw: Text | None = None
+    decode_hw: Text | None = None
     prefill_tp: Count | None = None
     prefill_pp: Count = 1
     prefill_ep: CountOrZero = 1
@@ -109,12 +131,12 @@ class _Row(BaseModel):
     decode_num_workers: CountOrZero | None = None
     num_prefill_gpu: CountOrZero | None = None
     num_decode_gpu: CountOrZero | None = None
-    router: _Part | Text | None = None
+    router: Part | None = None
     kv_p2p_transfer: Text | None = None
     kv_offloading: Text | None = None
-    kv_offload_backend: _Part | Text | None = None
+    kv_offload_backend: Part | None = None
     recipe_fingerprint: Annotated[str, Field(pattern=r"^[0-9a-fA-F]{8,128}$")] | None = None
-    benchmark_start_time_unix: Annotated[float, Field(gt=0, lt=4e9)] | None = None
+    benchmark_start_time_unix: Annotated[float, Field(gt=0, lt=LAST_CLOCK), BeforeValidator(_no_boolean)] | None = None
     tput_per_gpu: Annotated[float, Field(gt=0), BeforeValidator(_no_boolean)]
 
 
@@ -124,9 +146,13 @@ _NOT_METRICS = frozenset(_Row.model_fields) - frozenset(_THROUGHPUTS) | _MEANING
 def read(record: dict[str, Any], started_at: datetime) -> Reading:
     """Return *record* as a reading; raises InputError naming the field that is wrong."""
     try:
-        row = _Row.model_validate({key: value for key, value in record.items() if value is not None})
+        row = _Row.model_validate(
+            {key: value for key, value in record.items() if value is not None and value != _WRITTEN_WHEN_MISSING.get(key, ...)}
+        )
     except ValidationError as error:
         raise InputError(first_problem(error)) from None
+    if row.precision is None and started_at >= PRECISION_SINCE:
+        raise InputError("precision: field required (only before 2025-09-15 did a missing one mean fp8)")
     identity, unknown = _identity(row)
     metrics, other = _metrics(record)
     return Reading(
@@ -150,7 +176,7 @@ def _identity(row: _Row) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
     hardware = vocabulary.hardware(row.hw)
     framework = vocabulary.framework(row.framework)
     model = vocabulary.model(row.infmax_model_prefix, row.model)
-    precision = vocabulary.precision(row.precision)
+    precision = vocabulary.precision(row.precision or "fp8")
     looked_up = {"hardware": hardware, "framework": framework, "model": model, "precision": precision}
     method = row.spec_decoding or ("mtp" if (row.mtp or "").lower() == "on" else "none")
     identity = {
@@ -159,7 +185,9 @@ def _identity(row: _Row) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
         "spec_decoding": method.strip().lower(),
         "disagg": row.disagg,
         "is_multinode": row.is_multinode,
-        **(_by_role(row) if _has_roles(row) else _single(row)),
+        "prefill_hardware": _other_hardware(row.prefill_hw, hardware.value),
+        "decode_hardware": _other_hardware(row.decode_hw, hardware.value),
+        **_sizes(row),
         "router": str(row.router) if row.router else None,
         "kv_transfer": row.kv_p2p_transfer,
         "kv_offload": _offload(row),
@@ -170,55 +198,49 @@ def _identity(row: _Row) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
     return identity, tuple((kind, name.value) for kind, name in looked_up.items() if not name.known)
 
 
+def _other_hardware(label: str | None, whole: str) -> str | None:
+    """Return the accelerator of a role where it is another than the row's; a missing one was the same."""
+    name = vocabulary.hardware(label).value if label else whole
+    return None if name == whole else name
+
+
 def _has_roles(row: _Row) -> bool:
-    return row.tp is None or (row.disagg and row.num_prefill_gpu is not None)
+    return row.tp is None or (row.disagg and row.num_prefill_gpu is not None and row.num_decode_gpu is not None)
 
 
-_ROLE_FIELDS = ("tp", "pp", "ep", "dcp", "pcp", "dp_attention")
+_SIZES = {"tp": "tp", "pp": "pp", "ep": "ep", "dcp": "dcp_size", "pcp": "pcp_size", "dp_attention": "dp_attention"}
 
 
-def _single(row: _Row) -> dict[str, Any]:
-    return {
-        "tp": row.tp,
-        "pp": row.pp,
-        "ep": row.ep,
-        "dcp": row.dcp_size,
-        "pcp": row.pcp_size,
-        "dp_attention": row.dp_attention,
-        **{f"{role}_{name}": None for role in ("prefill", "decode") for name in (*_ROLE_FIELDS, "num_workers")},
-        "num_prefill_gpus": None,
-        "num_decode_gpus": None,
-    }
-
-
-def _by_role(row: _Row) -> dict[str, Any]:
-    if row.prefill_tp is None or row.num_prefill_gpu is None or row.num_decode_gpu is None:
+def _sizes(row: _Row) -> dict[str, Any]:
+    """Return every size that the row has, of the whole and by role: some rows have both, and what differs is another cell."""
+    if row.tp is None and (row.prefill_tp is None or row.num_prefill_gpu is None or row.num_decode_gpu is None):
         raise InputError("tp: field required (or prefill_tp, num_prefill_gpu and num_decode_gpu for workers by role)")
     return {
-        **dict.fromkeys(_ROLE_FIELDS),
-        "prefill_tp": row.prefill_tp,
-        "prefill_pp": row.prefill_pp,
-        "prefill_ep": row.prefill_ep,
-        "prefill_dcp": row.prefill_dcp_size,
-        "prefill_pcp": row.prefill_pcp_size,
-        "prefill_dp_attention": row.prefill_dp_attention,
+        **_sizes_of(row, "", row.tp is not None),
+        **_sizes_of(row, "prefill_", row.prefill_tp is not None),
+        **_sizes_of(row, "decode_", row.prefill_tp is not None),
         "prefill_num_workers": row.prefill_num_workers,
-        "num_prefill_gpus": row.num_prefill_gpu,
-        "decode_tp": row.decode_tp,
-        "decode_pp": row.decode_pp,
-        "decode_ep": row.decode_ep,
-        "decode_dcp": row.decode_dcp_size,
-        "decode_pcp": row.decode_pcp_size,
-        "decode_dp_attention": row.decode_dp_attention,
         "decode_num_workers": row.decode_num_workers,
+        "num_prefill_gpus": row.num_prefill_gpu,
         "num_decode_gpus": row.num_decode_gpu,
     }
+
+
+def _sizes_of(row: _Row, prefix: str, present: bool) -> dict[str, Any]:
+    """Return the sizes of the whole (no prefix) or of a role; where that is not *present* a size counts if it says something."""
+    found = {}
+    for column, field in _SIZES.items():
+        value = getattr(row, prefix + field)
+        says = present or value != _Row.model_fields[prefix + field].default
+        found[prefix + column] = value if says else None
+    return found
 
 
 def _offload(row: _Row) -> str | None:
     if not row.kv_offloading or row.kv_offloading.lower() == "none":
         return None
-    return f"{row.kv_offloading} {row.kv_offload_backend}" if row.kv_offload_backend else row.kv_offloading
+    place = _word(row.kv_offloading)
+    return f"{place} {row.kv_offload_backend}" if row.kv_offload_backend else place
 
 
 def _num_gpus(row: _Row) -> int:
@@ -245,12 +267,17 @@ def _metrics(record: dict[str, Any]) -> tuple[dict[str, float], dict[str, float]
     for key, value in record.items():
         if value is None or key in _NOT_METRICS:
             continue
-        name = _metric_name(key) if len(key) <= MAX_METRIC_NAME else None
+        name = _metric_name_of(key)
         if name is not None:
             metrics[name] = _metric(key, value)
         elif _is_number(value):
-            other[key[:120]] = _finite(key, value)
+            other[key[:MAX_OTHER]] = _finite(key, value)
     return metrics, other
+
+
+def _metric_name_of(key: str) -> str | None:
+    """Return the column of a metric's key, or None where it is none."""
+    return _metric_name(key) if len(key) <= MAX_METRIC_NAME else None
 
 
 @lru_cache(maxsize=1024)
@@ -289,6 +316,34 @@ def _finite(key: str, value: float) -> float:
     return number
 
 
+_CLOCK = "benchmark_start_time_unix"
+
+
+def _clock(record: dict[str, Any]) -> datetime | None:
+    """Return the benchmark's own start; raises InputError where it is not a plain number, so that `read` looks at the record."""
+    value = record.get(_CLOCK)
+    if value is None:
+        return None
+    if not _is_number(value) or not 0 < value < LAST_CLOCK:
+        raise InputError(f"{_CLOCK}: not a plain number")
+    return datetime.fromtimestamp(value, UTC)
+
+
 FORMAT = RecordFormat(
-    "inferencex", "InferenceX fixed-sequence result rows (agg_bmk.json, agg_*.json); docs/formats.md", MARKERS, read
+    "inferencex",
+    "InferenceX fixed-sequence result rows (agg_bmk.json, agg_*.json); docs/formats.md",
+    MARKERS,
+    read,
+    Split(
+        setup=frozenset(_Row.model_fields) - frozenset(_THROUGHPUTS) - {_CLOCK, "image"},
+        image="image",
+        clock=_CLOCK,
+        metric_name=_metric_name_of,
+        clock_of=_clock,
+        ignored=_MEANINGLESS | {_CLOCK, "image"},
+        positive=("tput_per_gpu",),
+        least=LEAST_METRIC,
+        largest=LARGEST_METRIC,
+        era=lambda started: (started < PRECISION_SINCE, started < PER_ROLE_TOKENS_SINCE),
+    ),
 )
