@@ -144,7 +144,8 @@ def test_types_are_told_apart(log: EventLog) -> None:
         RecordQuarantined(name="b", sha256="", position="", reason="r"), occurred_at=NOW, recorded_at=NOW, source=Source(name="b")
     )
     assert log.append([*results(1), refused, *results(2)]) == Counter({"ResultRecorded": 2, "RecordQuarantined": 1})
-    assert log.last_sequences() == {"ResultRecorded": 3, "RecordQuarantined": 2}
+    assert log.last_sequence() == 3
+    assert log.read("ResultRecorded")["sequence"].to_list() == [1, 3]
     assert log.read("RecordQuarantined")["sequence"].to_list() == [2]
     assert log.read("RecordQuarantined", "ResultRecorded").height == 3
     assert log.read("CommitLanded").is_empty()
@@ -183,6 +184,25 @@ def test_however_facts_are_told_each_is_kept_once_in_order_of_first_telling(
     assert numbers_of(log) == list(dict.fromkeys(told))
     assert sum(new) == len(set(told))
     assert is_gapless(log)
+
+
+@settings(max_examples=15)
+@given(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=5), page=st.integers(1, 7))
+def test_a_reader_that_goes_on_where_it_stopped_misses_nothing(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], page: int
+) -> None:
+    """Also what was appended between its pages."""
+    log = EventLog(Store(str(tmp_path_factory.mktemp("log") / "w")))
+    seen: list[int] = []
+    last = 0
+    for size in sizes:
+        log.append(results(*range(log.last_sequence(), log.last_sequence() + size)))
+        rows = log.read(after=last, up_to=last + page)
+        seen += rows["sequence"].to_list()
+        last = seen[-1]
+    seen += log.read(after=last)["sequence"].to_list()
+    assert seen == list(range(1, sum(sizes) + 1)) == log.read()["sequence"].to_list()
+    assert log.read(after=sum(sizes)).is_empty()
 
 
 def test_four_writers_of_the_same_events(store: Store, log: EventLog) -> None:

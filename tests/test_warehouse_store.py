@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -17,7 +17,7 @@ from warehouse.errors import InputError, SchemaError, StoreError
 from warehouse.events import ResultRecorded, RunKey, Source, event_of
 from warehouse.log import EventLog
 from warehouse.schemas import PROJECTIONS, TABLES
-from warehouse.store import Store, default_uri
+from warehouse.store import Change, Mark, Store, default_uri
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -42,26 +42,39 @@ def test_an_absent_table_is_empty_and_has_its_schema(store: Store, name: str) ->
 
 @pytest.mark.parametrize("name", PROJECTIONS)
 def test_every_projection_keeps_its_types_and_its_place_in_the_log(store: Store, name: str) -> None:
-    store.overwrite(name, frame(name), 17)
+    store.overwrite(name, frame(name), Mark(17, 5))
     assert store.read(name).schema == TABLES[name].schema
-    assert store.up_to(name) == 17
-    store.overwrite(name, frame(name), 18)
-    assert store.up_to(name) == 18
+    assert store.mark(name) == Mark(17, 5)
+    store.overwrite(name, frame(name), Mark(18, 2**48 - 1))
+    assert store.mark(name) == Mark(18, 2**48 - 1)
 
 
-def test_up_to_of_what_was_never_built_or_was_compacted_is_none(store: Store) -> None:
-    assert store.up_to("points") is None
+def test_the_mark_is_that_of_the_last_commit_and_survives_upkeep(store: Store) -> None:
+    assert store.mark("points") is None
     for number in range(3):
-        store.overwrite("points", frame("points", [point(point_id=str(number))]), number)
-    write_deltalake(store.table_uri("points"), store.read("points").to_arrow(), mode="append")
-    assert store.up_to("points") is None  # somebody else wrote: build it again
+        store.overwrite("points", frame("points", [point(point_id=str(number))]), Mark(number, 40 + number))
+    assert store.mark("points") == Mark(2, 42)
+    store.compact("points")
+    store.vacuum("points")
+    assert store.mark("points") == Mark(2, 42)
+    DeltaTable(store.table_uri("points")).cleanup_metadata()
+    assert store.mark("points") == Mark(2, 42)
+
+
+def test_a_table_of_another_schema_has_no_mark(store: Store) -> None:
+    """It must be built again."""
+    store.overwrite("points", frame("points", [point()]), Mark(7))
+    narrower = frame("points", [point()]).drop("verdict").to_arrow(compat_level=pl.CompatLevel.oldest())
+    write_deltalake(store.table_uri("points"), narrower, mode="overwrite", schema_mode="overwrite")
+    assert store.mark("points") is None
+    assert store.scan_marked("points")[1] is None
 
 
 def test_overwrite_replaces_and_orders(store: Store) -> None:
-    store.overwrite("points", frame("points", [point(point_id="old")]), 1)
-    store.overwrite("points", frame("points", [point(run_id="2", point_id="b"), point(run_id="1", point_id="a")]), 2)
+    store.overwrite("points", frame("points", [point(point_id="old")]), Mark(1))
+    store.overwrite("points", frame("points", [point(run_id="2", point_id="b"), point(run_id="1", point_id="a")]), Mark(2))
     assert store.read("points")["point_id"].to_list() == ["a", "b"]
-    assert store.version("points") == 1
+    assert store.version("points") == 2  # the empty table, then one commit each
 
 
 def changed(kind: str) -> pl.DataFrame:
@@ -99,20 +112,22 @@ def changed(kind: str) -> pl.DataFrame:
 )
 def test_only_the_exact_schema_is_written(store: Store, kind: str, message: str) -> None:
     with pytest.raises(SchemaError, match=f"^table points: {message}"):
-        store.overwrite("points", changed(kind), 1)
+        store.overwrite("points", changed(kind), Mark(1))
     assert not store.exists("points")
 
 
 def test_the_gate_stands_before_the_log_too(store: Store) -> None:
+    wrong = frame("events").with_columns(pl.col("sequence").cast(pl.Float64)).clear(1)
     with pytest.raises(SchemaError, match="table events: sequence: Float64 given, Int64 wanted"):
-        store.append_fenced("events", lambda: frame("events").with_columns(pl.col("sequence").cast(pl.Float64)).clear(1))
+        store.commit("events", lambda _scan, _mark: Change(wrong, Mark(1)))
     assert store.version("events") == 0
+    assert store.mark("events") is None
 
 
 def test_the_log_cannot_be_replaced_or_cut(store: Store, log: EventLog) -> None:
     append_one(log)
     with pytest.raises(StoreError, match="append-only"):
-        store.overwrite("events", frame("events"), 0)
+        store.overwrite("events", frame("events"), Mark(0))
     with pytest.raises(DeltaError, match=r"(?i)append"):
         DeltaTable(store.table_uri("events")).delete("sequence = 1")
     with pytest.raises(DeltaError, match=r"(?i)append"):
@@ -124,7 +139,9 @@ def test_the_log_cannot_be_replaced_or_cut(store: Store, log: EventLog) -> None:
 
 def test_files_hold_plain_strings_and_utc_microseconds(store: Store, log: EventLog) -> None:
     append_one(log)
-    store.overwrite("points", frame("points", [point(health=["cold_start"], metrics_other=[{"name": "a", "value": 1.0}])]), 1)
+    store.overwrite(
+        "points", frame("points", [point(health=["cold_start"], metrics_other=[{"name": "a", "value": 1.0}])]), Mark(1)
+    )
     for name, column in (("events", "payload"), ("points", "engine")):
         (path,) = data_files(store, name)
         file = pq.ParquetFile(path)
@@ -174,7 +191,7 @@ def test_a_damaged_data_file(store: Store, log: EventLog, damage: bytes | None) 
     path.unlink() if damage is None else path.write_bytes(damage)
     assert "table events" in one_line(lambda: store.read("events"))
     assert "table events" in one_line(lambda: log.read("ResultRecorded"))
-    assert "table events" in one_line(log.last_sequences)
+    assert "table events" in one_line(log.read)
     assert "table events" in one_line(lambda: append_one(log, 2))
 
 
@@ -182,7 +199,7 @@ def test_a_table_of_another_version_is_named_as_such(store: Store) -> None:
     other = frame("points", [point()]).drop("verdict")
     write_deltalake(store.table_uri("points"), other.to_arrow(compat_level=pl.CompatLevel.oldest()))
     assert "another version of shiftlog; run `shiftlog rebuild`" in one_line(lambda: store.read("points"))
-    store.overwrite("points", frame("points", [point()]), 1)
+    store.overwrite("points", frame("points", [point()]), Mark(1))
     assert store.read("points").height == 1
 
 
@@ -190,6 +207,46 @@ def test_a_column_of_another_type_is_another_version(store: Store) -> None:
     other = frame("points", [point()]).with_columns(pl.col("concurrency").cast(pl.Float64))
     write_deltalake(store.table_uri("points"), other.to_arrow(compat_level=pl.CompatLevel.oldest()))
     assert "another version" in one_line(lambda: store.read("points"))
+
+
+def test_many_small_commits_leave_few_files_and_every_row(store: Store, log: EventLog) -> None:
+    for number in range(60):
+        append_one(log, number)
+        row = point(point_id=f"{number:02}", run_id=f"{number:02}")
+        store.commit("points", lambda _scan, mark, row=row: Change(frame("points", [row]), Mark((mark.up_to if mark else 0) + 1)))
+        for name in ("events", "points", "subjects"):
+            assert len(store.file_sizes(name)) <= 21
+    assert log.read()["sequence"].to_list() == list(range(1, 61))
+    assert [int(payload.record["n"]) for _row, payload in log.payloads("ResultRecorded")] == list(range(60))
+    assert store.read("points")["point_id"].to_list() == [f"{number:02}" for number in range(60)]
+    assert (store.mark("events"), store.mark("points")) == (Mark(60), Mark(60))
+    assert log.standing({"run:local/1/1"}) == {"run:local/1/1": (1, 60)}
+    assert store.compact("events")[1] == 1
+    assert log.read()["sequence"].to_list() == list(range(1, 61))
+
+
+def test_only_what_may_be_forgotten_is_vacuumed(store: Store, log: EventLog) -> None:
+    for number in range(3):
+        append_one(log, number)
+        store.overwrite("points", frame("points", [point(point_id=str(number))]), Mark(number))
+    store.compact("events")
+    with pytest.raises(StoreError, match=r"^table events is never vacuumed$"):
+        store.vacuum("events", timedelta(0))
+    assert len(data_files(store, "events")) == 4, "the three that were merged stay"
+    assert store.vacuum("points") == 0, "a reader may have them open"
+    assert store.vacuum("points", timedelta(0)) == 2
+    assert store.read("points")["point_id"].to_list() == ["2"]
+    assert store.vacuum("runs") == 0
+
+
+@pytest.mark.parametrize("end", [None, 9])
+def test_a_slow_process_does_not_take_back_what_a_quick_one_wrote(store: Store, end: int | None) -> None:
+    """Unless the log itself is shorter than what the table has seen."""
+    store.overwrite("points", frame("points", [point(point_id="quick")]), Mark(9, 5), 9)
+    assert store.overwrite("points", frame("points", [point(point_id="slow")]), Mark(8, 5), end) is (end is None)
+    assert store.read("points")["point_id"].to_list() == ["slow" if end is None else "quick"]
+    assert store.overwrite("points", frame("points", [point(point_id="code")]), Mark(8, 6), 9)
+    assert store.overwrite("points", frame("points", [point(point_id="cut")]), Mark(2, 6), 2)
 
 
 def test_default_warehouse(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,17 +5,21 @@ learned twice, from whatever file, is one event. Where it came from (`source`) a
 part of the id.
 
 Belongs here: the payload of each event type and the envelope. Does not: storing (`warehouse.log`), folding into tables.
-To add an event type: one frozen class below, with a past-tense name, and its line in `PAYLOADS`.
+To add an event type: one frozen class below, with a past-tense name, and its line in `PAYLOADS`. To change the shape of one:
+raise its `schema_version` and put the step from the old shape into `UPCASTS`; stored events are never touched.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from warehouse.canonical import canonical_json, text_id
+from warehouse.errors import StoreError
 
 MAX_RECORD_CHARACTERS = 4_000_000
 """Longest single record, characters of canonical JSON (real ones are about 1,300)."""
@@ -91,9 +95,10 @@ class RunKey(Frozen):
 
 
 class RunReported(Payload):
-    """A benchmark run exists; times are texts as the source gave them. A later, different report corrects it.
+    """A benchmark run exists; times are texts as the source gave them. Another report of it corrects it.
 
-    A report that was made before is one event, so a correction cannot be taken back by repeating what it corrected.
+    Which report holds does not depend on the order of reading: the highest `revision` (a correction that the user declared),
+    then the latest `updated_at` (the source's own), then the last in the log.
     """
 
     run: RunKey
@@ -105,13 +110,21 @@ class RunReported(Payload):
     conclusion: str | None = None
     created_at: str | None = None
     started_at: str
+    updated_at: str | None = None
+    """When the source last changed it, at the end of the run or later: its results are public from then on."""
     url: str | None = None
     declared: bool = False
     """True where the user declared the run (`--measured-at`), False where its own record was read."""
+    revision: int = Field(default=0, ge=0)
+    """0 for what a source says; a correction that the user declared (`--correct`) counts up from there."""
 
     @property
     def subject(self) -> str:
         return f"run:{self.run}"
+
+    def body(self) -> dict[str, Any]:
+        """Return the JSON object; revision 0 is left out, so that what a source says is one event whoever reads it."""
+        return self.model_dump(mode="json", exclude_none=True, exclude=None if self.revision else {"revision"})
 
 
 class ResultRecorded(Payload):
@@ -142,6 +155,45 @@ class RecordQuarantined(Payload):
     @property
     def subject(self) -> str:
         return f"file:{self.sha256}"
+
+
+class ResultRetracted(Payload):
+    """Somebody decided that a run, or one result of it, does not count (or, with `reinstated`, that it does after all).
+
+    The results stay in the log and, marked, in `points`. The last decision about a result holds.
+    """
+
+    run: RunKey
+    point_id: str | None = None
+    """The event that recorded the result; None: the whole run."""
+    reason: Label
+    reinstated: bool = False
+    revision: int = Field(ge=1)
+    """Counts the decisions about one run, so that the same one can be made again."""
+
+    @property
+    def subject(self) -> str:
+        return f"run:{self.run}"
+
+
+class FileRead(Payload):
+    """A file was read whole, without a fault; the same bytes in the same context need not be read again."""
+
+    sha256: str
+    context: str
+    """Stands for what dates the file besides its own bytes: its `run.json`, a declared time."""
+    reading: int
+    """Generation of the readers; raised where they take more from a file than they did."""
+    records: int = Field(ge=1)
+
+    @property
+    def subject(self) -> str:
+        return file_subject(self.sha256, self.context, self.reading)
+
+
+def file_subject(sha256: str, context: str, reading: int) -> str:
+    """Return what a `FileRead` is about: bytes, context, reading."""
+    return f"file:{sha256}/{context}/{reading}"
 
 
 class ReleasePublished(Payload):
@@ -217,7 +269,9 @@ PAYLOADS: dict[str, type[Payload]] = {
     for payload in (
         RunReported,
         ResultRecorded,
+        ResultRetracted,
         RecordQuarantined,
+        FileRead,
         ReleasePublished,
         CommitLanded,
         DependencyPinned,
@@ -279,6 +333,28 @@ def event_id(event_type: str, subject: str, payload: str) -> str:
     return text_id(canonical_json([event_type, subject])[:-1] + "," + payload + "]")
 
 
-def payload_of(event_type: str, text: str) -> Payload:
-    """Return the typed payload of a stored event; raises KeyError for a type that this version does not know."""
-    return PAYLOADS[event_type].model_validate_json(text)
+Upcast = Callable[[dict[str, Any]], dict[str, Any]]
+UPCASTS: dict[tuple[str, int], Upcast] = {}
+"""The step from one shape of a payload to the next, by event type and the version that it starts from. None was needed so far:
+what was added to payloads (`RunReported.updated_at`, `revision`) may be absent."""
+
+
+def payload_of(event_type: str, text: str, schema_version: int = 1) -> Payload:
+    """Return the typed payload of a stored event, in today's shape whatever version wrote it.
+
+    Raises StoreError for a type or a version that this version of shiftlog does not know, pydantic's ValidationError for a
+    payload that is none.
+    """
+    kind = PAYLOADS.get(event_type)
+    if kind is None or schema_version > kind.schema_version:
+        raise StoreError(f"the log holds {event_type} of version {schema_version}, which this shiftlog does not know; upgrade it")
+    if schema_version == kind.schema_version:
+        return kind.model_validate_json(text)
+    return kind.model_validate(upcast(event_type, json.loads(text), schema_version))
+
+
+def upcast(event_type: str, body: dict[str, Any], schema_version: int) -> dict[str, Any]:
+    """Return the JSON object of a payload in today's shape, step by step from *schema_version*."""
+    for version in range(schema_version, PAYLOADS[event_type].schema_version):
+        body = UPCASTS[event_type, version](body)
+    return body
