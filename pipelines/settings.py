@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from changelog.projects import project
-from pipelines.ingest.intake import SETTINGS, Declared
+from pipelines.ingest.files import SETTINGS, Declared
 from warehouse import vocabulary
 from warehouse.clock import parse_instant
 from warehouse.errors import InputError
@@ -18,10 +18,10 @@ from warehouse.store import Store
 METRICS = tuple(column.name for column in METRIC_COLUMNS)
 
 
-def declared(measured_at: str | None, settings: tuple[str, ...]) -> Declared:
-    """Return what `--measured-at` and `--set` declare."""
+def declared(measured_at: str | None, settings: tuple[str, ...], revision: int = 0) -> Declared:
+    """Return what `--measured-at` and `--set` declare; *revision* marks the reports of runs as corrections."""
     pairs = dict(_pair(setting) for setting in settings)
-    return Declared(parse_instant(measured_at, "--measured-at") if measured_at else None, pairs)
+    return Declared(parse_instant(measured_at, "--measured-at") if measured_at else None, pairs, revision)
 
 
 def _pair(setting: str) -> tuple[str, str]:

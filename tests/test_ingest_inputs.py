@@ -307,19 +307,19 @@ def test_urls_are_repositories(url: str, name: str) -> None:
 
 def test_a_named_file_comes_with_the_run_beside_it(tmp_path: Path) -> None:
     root = tree(tmp_path / "in", {"a.bin": DATA, "run.json": b"{}", "z.zip": zipped({"b.json": DATA})})
-    named, beside = found(root / "a.bin")
+    beside, named = found(root / "a.bin")
     assert isinstance(named, InputFile)
     assert isinstance(beside, InputFile)
     assert (named.name, named.named, beside.name, beside.named) == ("a.bin", True, "run.json", False)
     assert named.path.parent == beside.path.parent
-    assert list(contents(found(root / "z.zip"))) == ["z.zip!b.json", "run.json"]
+    assert list(contents(found(root / "z.zip"))) == ["run.json", "z.zip!b.json"]
     assert len(found(root / "run.json")) == 1
 
 
 def test_a_named_link_belongs_to_the_folder_where_it_stands(tmp_path: Path) -> None:
     tree(tmp_path, {"real/a.json": DATA, "here/run.json": b"{}"})
     (tmp_path / "here" / "link.json").symlink_to(tmp_path / "real" / "a.json")
-    named, beside = found(tmp_path / "here" / "link.json")
+    beside, named = found(tmp_path / "here" / "link.json")
     assert isinstance(named, InputFile)
     assert isinstance(beside, InputFile)
     assert named.path.parent == beside.path.parent

@@ -10,12 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines import points
-from pipelines.ingest.intake import Declared, Intake, ingest
+from pipelines.fold.small import whole_tables
+from pipelines.ingest.files import Declared
+from pipelines.ingest.intake import Intake, ingest
 from tests.records import row, run_object, write_run
 from warehouse.clock import parse_instant
 from warehouse.errors import InputError
@@ -54,6 +56,11 @@ def runs(log: EventLog) -> list[RunReported]:
     return [payload for _, payload in log.payloads("RunReported") if isinstance(payload, RunReported)]
 
 
+def folded(log: EventLog) -> dict[str, pl.DataFrame]:
+    """Return the tables of facts that follow from the log, by name."""
+    return whole_tables(log, log.last_sequence())
+
+
 def refused(intake: Intake) -> list[tuple[str, str, str]]:
     return [(entry.name, entry.position, entry.reason) for entry in intake.quarantined]
 
@@ -61,7 +68,7 @@ def refused(intake: Intake) -> list[tuple[str, str, str]]:
 def test_a_run_and_its_rows(log: EventLog, tmp_path: Path) -> None:
     place = write_run(tmp_path / "in", 7, STARTED, [row(4), row(8)])
     intake = take(log, place)
-    assert dict(intake.new) == {"RunReported": 1, "ResultRecorded": 2}
+    assert dict(intake.new) == {"RunReported": 1, "ResultRecorded": 2, "FileRead": 1}
     assert (intake.files, intake.empty, intake.ignored, intake.quarantined) == (2, [], [], [])
     assert [str(result.run) for result in results(log)] == ["example/fleet/7/1"] * 2
     assert [result.record for result in results(log)] == json.loads((place / "agg_bmk.json").read_text())
@@ -162,7 +169,7 @@ def test_results_under_a_damaged_run_wait_in_quarantine(log: EventLog, tmp_path:
     reasons = {entry.reason for entry in intake.quarantined if entry.name.endswith("agg.json")}
     assert reasons == {"the run.json beside or above it cannot be read; mend it or pass --measured-at TIME"}
     mended = take(log, write(place / "run.json", run_object(7, STARTED)).parent)
-    assert dict(mended.new) == {"RunReported": 1, "ResultRecorded": 2}
+    assert dict(mended.new) == {"RunReported": 1, "ResultRecorded": 2, "FileRead": 1}
 
 
 def test_a_damaged_run_does_not_fall_back_on_one_further_up(log: EventLog, tmp_path: Path) -> None:
@@ -193,7 +200,7 @@ def test_files_with_one_declared_time_are_one_run(log: EventLog, tmp_path: Path)
     one, other = write(tmp_path / "a.json", [row(4)]), write(tmp_path / "b.json", [row(8)])
     take(log, one, measured_at=DECLARED)
     intake = take(log, other, measured_at=DECLARED)
-    assert dict(intake.new) == {"ResultRecorded": 1}
+    assert dict(intake.new) == {"ResultRecorded": 1, "FileRead": 1}
     assert len({str(result.run) for result in results(log)}) == len(runs(log)) == 1
 
 
@@ -243,7 +250,7 @@ def test_a_bad_row_is_quarantined_and_the_rest_goes_in(log: EventLog, tmp_path: 
 def test_half_a_surrogate_pair_anywhere_costs_one_record(log: EventLog, tmp_path: Path, extra: dict[str, Any]) -> None:
     intake = take(log, write_run(tmp_path / "in", 7, STARTED, [row(4), {**row(8), **extra}, row(16)]))
     assert dict(intake.new) == {"RunReported": 1, "ResultRecorded": 2, "RecordQuarantined": 1}
-    assert {frame.height for frame in (points.project(log)["points"],)} == {2}
+    assert folded(log)["points"].height == 2
 
 
 def test_an_infinite_number_deep_inside_is_not_stored_as_null(log: EventLog, tmp_path: Path) -> None:
@@ -346,12 +353,13 @@ def test_however_rows_are_split_over_files_the_events_are_the_same(
     take(log, root / "in")
     whole = EventLog(Store(str(root / "whole")))
     take(whole, write_run(root / "other", 7, STARTED, rows))
-    assert set(log.read("ResultRecorded", "RunReported")["event_id"]) == set(whole.read()["event_id"])
+    facts = ("ResultRecorded", "RunReported")
+    assert set(log.read(*facts)["event_id"]) == set(whole.read(*facts)["event_id"])
 
 
 def test_twenty_real_runs(log: EventLog, real_runs: Path) -> None:
     intake = take(log, real_runs)
-    assert dict(intake.new) == {"RunReported": 20, "ResultRecorded": 1119}
+    assert dict(intake.new) == {"RunReported": 20, "ResultRecorded": 1119, "FileRead": 19}
     assert (intake.quarantined, intake.ignored, intake.empty, dict(intake.unknown_names)) == (
         [],
         [],
@@ -367,7 +375,7 @@ def test_twenty_real_runs(log: EventLog, real_runs: Path) -> None:
 
 def test_real_runs_as_points(log: EventLog, real_runs: Path) -> None:
     take(log, real_runs)
-    tables = points.project(log)
+    tables = folded(log)
     assert {name: frame.height for name, frame in tables.items() if name != "builds"} == {
         "runs": 20,
         "points": 1119,

@@ -28,6 +28,8 @@ MAX_ARCHIVE_DEPTH = 3
 MAX_FOLDER_DEPTH = 64
 CHUNK = 1024 * 1024
 
+RUN_FILE = "run.json"
+"""Name of the file that dates the results beside and below it."""
 JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 """What is looked at inside folders and archives, also behind `.gz`."""
 
@@ -37,13 +39,14 @@ class InputFile:
     """One file to read: its display name, its virtual path (archive members included) and how to get its bytes.
 
     `read` raises InputError where the bytes cannot be had (too large, damaged archive, no permission).
-    `named` is True where the user named this very file.
+    `named` is True where the user named this very file. `local` is the file itself where it is one that needs no unpacking.
     """
 
     name: str
     path: PurePosixPath
     named: bool
     read: Callable[[], bytes] = field(repr=False)
+    local: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ def find_inputs(paths: tuple[str, ...], is_upstream: IsUpstream = any_repository
     """Yield what stands at *paths*, in a fixed order; raises InputError for a path that does not exist.
 
     A git repository that *is_upstream* knows is one input; any other checkout (of benchmark results, say) is a folder of files.
+    A `run.json` comes before the files that it dates: those beside and below it.
     """
     archives = _Archives()
     for text in paths:
@@ -96,8 +100,8 @@ def find_inputs(paths: tuple[str, ...], is_upstream: IsUpstream = any_repository
         if path.is_dir():
             yield from _walk(path, path.name or ".", folder, archives, is_upstream)
         else:
-            yield from _open_file(path, path.name, folder / path.name, True, archives)
             yield from _run_beside(path, folder, archives)
+            yield from _open_file(path, path.name, folder / path.name, True, archives)
 
 
 def _is_folder(path: Path, text: str) -> bool:
@@ -119,9 +123,9 @@ def _resolved(folder: Path) -> PurePosixPath:
 
 def _run_beside(path: Path, folder: PurePosixPath, archives: _Archives) -> Iterator[Found]:
     """Yield the `run.json` next to a file that the user named, because it holds the file's time."""
-    run = path.parent / "run.json"
-    if path.name != "run.json" and run.is_file():
-        yield from _open_file(run, "run.json", folder / "run.json", False, archives)
+    run = path.parent / RUN_FILE
+    if path.name != RUN_FILE and run.is_file():
+        yield from _open_file(run, RUN_FILE, folder / RUN_FILE, False, archives)
 
 
 def _is_bare(folder: Path) -> bool:
@@ -129,15 +133,19 @@ def _is_bare(folder: Path) -> bool:
 
 
 def _walk(folder: Path, name: str, virtual: PurePosixPath, archives: _Archives, is_upstream: IsUpstream) -> Iterator[Found]:
-    checkout = (folder / ".git").exists()
-    if _is_bare(folder) or (checkout and is_upstream(virtual.name)):
+    try:
+        checkout, bare = (folder / ".git").exists(), _is_bare(folder)
+    except OSError as error:
+        yield Unreadable(name, f"folder cannot be looked into: {error.strerror}")
+        return
+    if bare or (checkout and is_upstream(virtual.name)):
         yield Repository(str(folder), virtual.name)
         return
     if name.count("/") > MAX_FOLDER_DEPTH:
         yield Unreadable(name, f"folder inside {MAX_FOLDER_DEPTH} folders: not looked into")
         return
     try:
-        entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+        entries = sorted(folder.iterdir(), key=lambda entry: _run_first(entry.name))
     except OSError as error:
         yield Unreadable(name, f"folder cannot be listed: {error.strerror}")
         return
@@ -154,11 +162,16 @@ def _walk(folder: Path, name: str, virtual: PurePosixPath, archives: _Archives, 
             yield Ignored(display)
 
 
+def _run_first(path: str) -> tuple[bool, str]:
+    """Return what orders a folder or an archive: its `run.json` first."""
+    return path.rsplit("/", 1)[-1] != RUN_FILE, path
+
+
 def _open_file(path: Path, name: str, virtual: PurePosixPath, named: bool, archives: _Archives) -> Iterator[Found]:
     if not named and not _is_looked_at(path.name):
         yield Ignored(name)
         return
-    yield from _expand(name, virtual, named, lambda: _read_path(path), 0, archives)
+    yield from _expand(name, virtual, named, lambda: read_local(path), 0, archives, path)
 
 
 def _is_looked_at(name: str) -> bool:
@@ -167,7 +180,13 @@ def _is_looked_at(name: str) -> bool:
 
 
 def _expand(
-    name: str, virtual: PurePosixPath, named: bool, read: Callable[[], bytes], depth: int, archives: _Archives
+    name: str,
+    virtual: PurePosixPath,
+    named: bool,
+    read: Callable[[], bytes],
+    depth: int,
+    archives: _Archives,
+    local: Path | None = None,
 ) -> Iterator[Found]:
     lower = virtual.name.lower()
     if lower.endswith(".zip"):
@@ -176,7 +195,7 @@ def _expand(
         inner = virtual.with_name(virtual.name[: -len(".gz")] or virtual.name)
         yield InputFile(name, inner, named, lambda: _gunzip(name, read()))
     else:
-        yield InputFile(name, virtual, named, read)
+        yield InputFile(name, virtual, named, read, local)
 
 
 class _Archives:
@@ -212,7 +231,7 @@ def _members(
     except InputError as error:
         yield Unreadable(name, str(error))
         return
-    members = sorted((info for info in listed if not info.is_dir()), key=lambda info: info.filename)
+    members = sorted((info for info in listed if not info.is_dir()), key=lambda info: _run_first(info.filename))
     if len(members) > MAX_ARCHIVE_MEMBERS:
         yield Unreadable(name, f"archive of {len(members)} files; at most {MAX_ARCHIVE_MEMBERS} are read")
         return
@@ -253,7 +272,8 @@ def _member_reader(archive: Callable[[], zipfile.ZipFile], info: zipfile.ZipInfo
     return read
 
 
-def _read_path(path: Path) -> bytes:
+def read_local(path: Path) -> bytes:
+    """Return the bytes of a file; raises InputError where they cannot be had or are too many."""
     try:
         with path.open("rb") as stream:
             return _bounded(stream, path.name)

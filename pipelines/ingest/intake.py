@@ -1,51 +1,60 @@
-"""The plan of an ingest: every input is recognised by its content, turned into events, or quarantined with the reason.
+"""The course of an ingest: inputs are found, what was read before is passed over, chunks are read, their events are appended.
 
-Belongs here: which run a record belongs to, and what is said of what was not read. Does not: formats, storage.
+Many files are read by several processes (`pipelines.workers`), few by this one; either way the log gets the events in the order
+of the inputs. Belongs here: the course. Does not: what a file means (`pipelines.ingest.files`), finding files, storage.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import count, groupby
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-from pydantic import ValidationError
+import polars as pl
 
-from changelog import files as upstream_files
-from changelog.facts import UpstreamFact, UpstreamFault
-from changelog.git import read_repository
 from changelog.projects import project_of_file
 from pipelines.announcing import Announce
-from pipelines.ingest import formats, runs
-from pipelines.ingest.inputs import Found, Ignored, InputFile, Repository, Unreadable, find_inputs
-from pipelines.ingest.json_text import EXCERPT, Fault, Item, items
-from warehouse.canonical import bytes_hash, canonical_json
-from warehouse.clock import iso, parse_instant
+from pipelines.ingest.files import (
+    READING,
+    Chunk,
+    Content,
+    Declared,
+    Outcome,
+    Piece,
+    context_of,
+    fact_event,
+    quarantine_event,
+    read_chunk,
+)
+from pipelines.ingest.inputs import RUN_FILE, Found, Ignored, InputFile, Repository, Unreadable, find_inputs
+from pipelines.ingest.results import MAPPED, ROWS
+from pipelines.workers.registry import open_workers
+from warehouse.canonical import bytes_hash
 from warehouse.errors import InputError, UpstreamError
-from warehouse.events import Event, RecordQuarantined, ResultRecorded, RunReported, Source, event_of
-from warehouse.log import EventLog
+from warehouse.events import Event, RecordQuarantined, file_subject
+from warehouse.log import EventLog, frame_of
 
-SETTINGS = ("engine", "run_id", "run_source")
-"""Keys of `--set`: what a record does not hold and the user declares."""
+CHUNK_BYTES = 16 * 1024**2
+"""Bytes of the local files that are read together."""
+MANY_BYTES = 4 * CHUNK_BYTES
+"""Bytes from which several processes read: starting them costs about as much as reading so much."""
+BATCH = 100_000
+"""Rows per commit of the log."""
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 a folder of our own is made in it
+ROOM = 2 * 1024**3
+"""Bytes that must be free there: a few chunks are on their way at a time."""
+REPOSITORY_BATCH = 50_000
+"""Upstream facts of a repository that are held at once."""
 
-
-@dataclass(frozen=True)
-class Declared:
-    """What the user declared for inputs that do not say it themselves."""
-
-    measured_at: datetime | None = None
-    settings: dict[str, str] = field(default_factory=dict)
-
-    def run(self) -> RunReported | None:
-        """Return the run for results without a `run.json`; all that share a declared time are one run."""
-        if self.measured_at is None:
-            return None
-        stamp = iso(self.measured_at)
-        run_id = self.settings.get("run_id", f"at-{stamp}")
-        return runs.declared_run(self.settings.get("run_source", "local"), run_id, self.measured_at)
+Fold = Callable[[pl.DataFrame, pl.DataFrame], None]
+"""What is done with the rows that a commit added to the log and with the mapped records of its batch."""
 
 
 @dataclass
@@ -53,6 +62,8 @@ class Intake:
     """What an ingest met, by kind; `new` counts events that the log did not have."""
 
     files: int = 0
+    known: int = 0
+    """Files that were read before and passed over."""
     empty: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     """Repositories that could not be read; no fact is lost, the same command may succeed later."""
@@ -62,27 +73,78 @@ class Intake:
     quarantined: list[RecordQuarantined] = field(default_factory=list)
     unknown_names: Counter[tuple[str, str]] = field(default_factory=Counter)
 
+    def add(self, outcome: Outcome) -> None:
+        """Take over what a chunk says of itself."""
+        self.read.update(outcome.read)
+        self.quarantined += outcome.quarantined
+        self.unknown_names.update(outcome.unknown_names)
+        self.empty += outcome.empty
+        self.ignored += outcome.ignored
+
 
 def ingest(
-    log: EventLog, paths: tuple[str, ...], declared: Declared, *, recorded_at: datetime, mirrors: Path, announce: Announce
+    log: EventLog,
+    paths: tuple[str, ...],
+    declared: Declared,
+    *,
+    recorded_at: datetime,
+    mirrors: Path,
+    announce: Announce,
+    fold: Fold | None = None,
+    workers: str = "processes",
 ) -> Intake:
-    """Read everything at *paths* into the log and return what happened; *announce* is told each input's name."""
+    """Read everything at *paths* into the log and return what happened.
+
+    *announce* is told each input's name; *fold* is called after every commit, with what the tables need.
+    """
     intake = Intake()
-    reader = _Reader(intake, declared, recorded_at, mirrors, announce)
-    intake.new = log.append(reader.events(list(find_inputs(paths, reader.is_upstream))))
+    course = _Course(intake, declared, recorded_at, mirrors, announce, workers, mapped=fold is not None)
+    found = list(find_inputs(paths, course.is_upstream))
+    appender = _Appender(log, intake, fold)
+    for outcome in course.outcomes(log, found):
+        intake.add(outcome)
+        appender.add(outcome)
+    appender.flush()
     return intake
 
 
-class _Reader:
-    """Turns found inputs into events; `run.json` files first, because they date the results beside and below them."""
+class _Appender:
+    """Gathers the rows of chunks into commits."""
 
-    def __init__(self, intake: Intake, declared: Declared, recorded_at: datetime, mirrors: Path, announce: Announce) -> None:
-        self.intake = intake
-        self.declared = declared
-        self.recorded_at = recorded_at
-        self.mirrors = mirrors
-        self.announce = announce
-        self.runs: dict[PurePosixPath, RunReported | None] = {}
+    def __init__(self, log: EventLog, intake: Intake, fold: Fold | None) -> None:
+        self.log, self.intake, self.fold = log, intake, fold
+        self.rows: list[pl.DataFrame] = []
+        self.mapped: list[pl.DataFrame] = []
+        self.height = 0
+
+    def add(self, outcome: Outcome) -> None:
+        self.rows.append(outcome.rows)
+        self.mapped.append(outcome.mapped)
+        self.height += outcome.rows.height
+        if self.height >= BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        if not self.height:
+            return
+        added = self.log.append_frame(pl.concat(self.rows))
+        self.intake.new.update(dict(added["event_type"].value_counts().iter_rows()))
+        if self.fold is not None and not added.is_empty():
+            self.fold(added, pl.concat(self.mapped))
+        self.rows, self.mapped, self.height = [], [], 0
+
+
+@dataclass
+class _Course:
+    """Turns found inputs into outcomes, in their order."""
+
+    intake: Intake
+    declared: Declared
+    recorded_at: datetime
+    mirrors: Path
+    announce: Announce
+    workers: str
+    mapped: bool
 
     def is_upstream(self, name: str) -> bool:
         """Say whether a repository of this name is an upstream project: by its name, or because the user declared the engine."""
@@ -91,158 +153,220 @@ class _Reader:
         except InputError:
             return False
 
-    def events(self, found: list[Found]) -> Iterator[Event]:
-        """Yield the events of all inputs."""
-        for entry in found:
-            if isinstance(entry, InputFile) and entry.path.name == "run.json":
-                yield from self._file(entry)
-        for entry in found:
-            if isinstance(entry, Ignored):
-                self.intake.ignored.append(entry.name)
-            elif isinstance(entry, Unreadable):
-                yield self._quarantine(entry.name, _text_hash(entry.name), Fault("", entry.reason))
-            elif isinstance(entry, Repository):
-                yield from self._repository(entry)
-            elif entry.path.name != "run.json":
-                yield from self._file(entry)
+    def outcomes(self, log: EventLog, found: list[Found]) -> Iterator[Outcome]:
+        """Yield what the inputs hold; local files that were read before are passed over."""
+        dates = {entry.path.parent: entry for entry in found if isinstance(entry, InputFile) and entry.path.name == RUN_FILE}
+        local = [entry for entry in found if isinstance(entry, InputFile) and entry.local is not None]
+        known = self._known(log, local, dates)
+        self.intake.known = len(known)
+        remaining = [
+            entry for entry in found if not (isinstance(entry, InputFile) and entry.local is not None and entry.path in known)
+        ]
+        with self._opened(remaining) as read:
+            for is_local, group in groupby(remaining, key=lambda entry: isinstance(entry, InputFile) and entry.local is not None):
+                if is_local:
+                    yield from self._local([entry for entry in group if isinstance(entry, InputFile)], dates, read)
+                else:
+                    for entry in group:
+                        yield from self._other(entry, dates)
 
-    def _file(self, entry: InputFile) -> Iterator[Event]:
-        self.announce(entry.name)
-        self.intake.files += 1
-        if entry.path.name == "run.json":
-            self.runs[entry.path.parent] = None  # until it has been read
-        try:
-            data = entry.read()
-        except InputError as error:
-            yield self._quarantine(entry.name, _text_hash(entry.name), Fault("", str(error)))
-            return
-        reader = upstream_files.recognise(data)
-        if reader is not None:
-            yield from self._upstream(entry, data, reader)
+    def _known(self, log: EventLog, local: list[InputFile], dates: dict[PurePosixPath, InputFile]) -> set[PurePosixPath]:
+        """Return the paths of the local files that the log says were read whole, in the same context."""
+        files = [entry for entry in local if entry.path.name != RUN_FILE]
+        if not log.last_sequence() or self.declared.revision:
+            return set()
+        with ThreadPoolExecutor(2) as threads:  # hashing and reading leave the interpreter to others
+            hashes = list(threads.map(_hash_of, files))
+            dating = {date.path: date for date in (_dates(entry, dates) for entry in files) if date}
+            dated = {path: _hash_of(date) for path, date in dating.items()}
+        contexts: dict[str | None, str] = {}
+        subjects: dict[str, list[PurePosixPath]] = {}
+        for entry, sha256 in zip(files, hashes, strict=True):
+            date = _dates(entry, dates)
+            run = dated[date.path] if date else None
+            if sha256 is None or (date and run is None):
+                continue
+            if run not in contexts:
+                contexts[run] = context_of(run, self.declared)
+            subjects.setdefault(file_subject(sha256, contexts[run], READING), []).append(entry.path)
+        return {path for subject in log.standing(subjects) for path in subjects[subject]}
+
+    def _local(self, entries: list[InputFile], dates: dict[PurePosixPath, InputFile], read: Read) -> Iterator[Outcome]:
+        chunks = [self._chunk(group, dates) for group in _chunked(entries)]
+        for chunk, outcome in zip(chunks, read(chunks), strict=True):
+            for piece in chunk.pieces:
+                self.announce(piece.name)
+            self.intake.files += len(chunk.pieces)
+            yield outcome
+
+    def _chunk(self, entries: Sequence[InputFile], dates: dict[PurePosixPath, InputFile]) -> Chunk:
+        pieces = tuple(
+            Piece(
+                entry.name, entry.path, entry.named, _content(entry), _content(date) if (date := _dates(entry, dates)) else None
+            )
+            for entry in entries
+        )
+        return Chunk(pieces, self.declared, self.recorded_at, self.mapped)
+
+    def _other(self, entry: Found, dates: dict[PurePosixPath, InputFile]) -> Iterator[Outcome]:
+        if isinstance(entry, Ignored):
+            self.intake.ignored.append(entry.name)
+        elif isinstance(entry, Unreadable):
+            fault = RecordQuarantined(name=entry.name, sha256=_text_hash(entry.name), position="", reason=entry.reason)
+            outcome = _outcome([quarantine_event(fault, self.recorded_at)])
+            outcome.quarantined.append(fault)
+            yield outcome
+        elif isinstance(entry, Repository):
+            self.announce(entry.name)
+            yield from self._repository(entry)
         else:
-            yield from self._records(entry, data)
+            self.announce(entry.name)
+            self.intake.files += 1
+            yield read_chunk(self._chunk([entry], dates))
 
-    def _upstream(self, entry: InputFile, data: bytes, reader: upstream_files.Reader) -> Iterator[Event]:
-        sha256 = bytes_hash(data)
-        try:
-            for fact in reader.read(entry.path.name, data, self.declared.settings.get("engine")):
-                yield self._fact(entry.name, sha256, reader.name, fact)
-        except InputError as error:
-            yield self._quarantine(entry.name, sha256, Fault("", str(error)))
+    def _repository(self, entry: Repository) -> Iterator[Outcome]:
+        from changelog.git import read_repository  # GitPython is slow to load, and most ingests need none
 
-    def _repository(self, entry: Repository) -> Iterator[Event]:
-        self.announce(entry.name)
+        events: list[Event] = []
+        read: Counter[str] = Counter()
         try:
             project = project_of_file(entry.name, self.declared.settings.get("engine"))
             for fact in read_repository(entry.location, project, self.mirrors):
-                yield self._fact(entry.name, None, "git", fact)
+                event = fact_event(entry.name, None, "git", fact, self.recorded_at)
+                if isinstance(event, RecordQuarantined):
+                    self.intake.quarantined.append(event)
+                    event = quarantine_event(event, self.recorded_at)
+                else:
+                    read[event.event_type] += 1
+                events.append(event)
+                if len(events) >= REPOSITORY_BATCH:
+                    yield _outcome(events)
+                    events = []
         except (InputError, UpstreamError) as error:
             self.intake.failed.append(str(error))
+        self.intake.read.update(read)
+        if events:
+            yield _outcome(events)
 
-    def _fact(self, name: str, sha256: str | None, reader: str, fact: UpstreamFact | UpstreamFault) -> Event:
-        if isinstance(fact, UpstreamFault):
-            return self._quarantine(name, sha256 or "", Fault(fact.position, fact.reason, fact.excerpt))
-        self.intake.read[type(fact.payload).__name__] += 1
-        return event_of(
-            fact.payload,
-            occurred_at=fact.occurred_at or fact.published_at or self.recorded_at,
-            published_at=fact.published_at,
-            recorded_at=self.recorded_at,
-            source=Source(name=name, sha256=sha256, position=fact.position, reader=reader),
-        )
+    def _opened(self, remaining: list[Found]) -> _Reading:
+        size = sum(_size(entry) for entry in remaining if isinstance(entry, InputFile))
+        return _Reading(self.workers if size >= MANY_BYTES else "serial")
 
-    def _records(self, entry: InputFile, data: bytes) -> Iterator[Event]:
-        sha256 = bytes_hash(data)
-        parsed = list(items(data))
-        if not parsed:
-            self.intake.empty.append(entry.name)
-        if not any(isinstance(item, Fault) or _is_known(item.value) for item in parsed):
-            yield from self._unknown(entry, sha256, len(parsed))
-            return
-        run = self._run_of(entry)
-        reported = False
-        for item in parsed:
-            event = self._record(entry, sha256, item, run)
-            if event.event_type == "ResultRecorded" and run is not None and run.declared and not reported:
-                reported = True
-                yield self._event(run, parse_instant(run.started_at, "started_at"), entry.name, sha256, "", "declared")
-            yield event
 
-    def _unknown(self, entry: InputFile, sha256: str, records: int) -> Iterator[Event]:
-        if not records:
-            return
-        if entry.named or entry.path.name == "run.json":
-            yield self._quarantine(entry.name, sha256, Fault("", "not a known format; `shiftlog formats` lists those that are"))
-        else:
-            self.intake.ignored.append(f"{entry.name} (not a known format)")
+Read = Callable[[Sequence[Chunk]], Iterator[Outcome]]
 
-    def _record(self, entry: InputFile, sha256: str, item: Item | Fault, run: RunReported | None) -> Event:
-        if isinstance(item, Fault):
-            return self._quarantine(entry.name, sha256, item)
-        try:
-            if runs.is_run(item.value):
-                return self._run(entry, sha256, item)
-            return self._result(entry, sha256, item, run)
-        except InputError as error:
-            return self._quarantine(entry.name, sha256, Fault(item.position, str(error), _excerpt(item.value)))
 
-    def _run(self, entry: InputFile, sha256: str, item: Item) -> Event:
-        run = runs.read_run(item.value)
-        if entry.path.name == "run.json":
-            self.runs[entry.path.parent] = run
-        return self._event(run, parse_instant(run.started_at, "run_started_at"), entry.name, sha256, item.position, "github-run")
+class _Reading:
+    """Reads chunks in this process, or in others that hand their rows over in files (a pipe would copy them three times)."""
 
-    def _result(self, entry: InputFile, sha256: str, item: Item, run: RunReported | None) -> Event:
-        record_format = formats.recognise(item.value)
-        if record_format is None:
-            raise InputError(formats.near_miss(item.value) or "not a known record; `shiftlog formats` lists those that are")
-        if run is None:
-            damaged = any(folder in self.runs for folder in entry.path.parents)
-            raise InputError(
-                "the run.json beside or above it cannot be read; mend it or pass --measured-at TIME"
-                if damaged
-                else "no run time: put the run's run.json beside it or pass --measured-at TIME"
-            )
-        started = parse_instant(run.started_at, "started_at")
-        reading = record_format.read(item.value, started)
-        self.intake.unknown_names.update(reading.unknown_names)
-        try:
-            payload = ResultRecorded(run=run.run, record_format=record_format.name, record=item.value)
-        except ValidationError as error:
-            raise InputError(runs.first_problem(error)) from None
-        return self._event(payload, reading.measured_at or started, entry.name, sha256, item.position, record_format.name)
+    def __init__(self, spec: str) -> None:
+        self.spec = spec
 
-    def _run_of(self, entry: InputFile) -> RunReported | None:
-        """Return the run whose `run.json` is nearest above the file, else the declared one."""
-        for folder in entry.path.parents:
-            if folder in self.runs:
-                return self.runs[folder] or self.declared.run()
-        return self.declared.run()
+    def __enter__(self) -> Read:
+        if self.spec == "serial":
+            return lambda chunks: map(read_chunk, chunks)
+        self.folder = tempfile.TemporaryDirectory(prefix="shiftlog-", dir=_memory())
+        self.numbers = count()
+        self.workers = open_workers(self.spec)
+        return self._read
 
-    def _event(self, payload: Any, occurred_at: datetime, name: str, sha256: str, position: str, reader: str) -> Event:
-        try:
-            event = event_of(
-                payload,
-                occurred_at=occurred_at,
-                recorded_at=self.recorded_at,
-                source=Source(name=name, sha256=sha256, position=position, reader=reader),
-            )
-        except ValueError as error:
-            raise InputError(f"record cannot be kept: {error}") from None
-        self.intake.read[event.event_type] += 1
-        return event
+    def __exit__(self, *_error: object) -> None:
+        if self.spec != "serial":
+            self.workers.close()
+            self.folder.cleanup()
 
-    def _quarantine(self, name: str, sha256: str, fault: Fault) -> Event:
-        payload = RecordQuarantined(
-            name=name, sha256=sha256, position=fault.position, reason=fault.reason, excerpt=fault.excerpt[:EXCERPT]
-        )
-        self.intake.quarantined.append(payload)
-        return event_of(
-            payload,
-            occurred_at=self.recorded_at,
-            recorded_at=self.recorded_at,
-            source=Source(name=name, sha256=sha256, position=fault.position),
-        )
+    def _read(self, chunks: Sequence[Chunk]) -> Iterator[Outcome]:
+        tasks = [_Task(chunk, f"{self.folder.name}/{next(self.numbers)}") for chunk in chunks]
+        for handed in self.workers.map(_hand_over, tasks):
+            yield handed.taken()
+
+
+@dataclass(frozen=True)
+class _Task:
+    chunk: Chunk
+    place: str
+
+
+@dataclass
+class _Handed:
+    """An outcome whose frames lie in two files."""
+
+    outcome: Outcome
+    place: str
+
+    def taken(self) -> Outcome:
+        """Return the outcome with its frames, and unlink the files: what is mapped stays mapped."""
+        frames = []
+        for part in ("rows", "mapped"):
+            path = Path(f"{self.place}.{part}")
+            frames.append(pl.read_ipc(path))
+            path.unlink()
+        return replace(self.outcome, rows=frames[0], mapped=frames[1])
+
+
+def _memory() -> str | None:
+    """Return a file system in memory with room enough, where there is one: handing over then never waits for a disk."""
+    try:
+        return SHARED_MEMORY if shutil.disk_usage(SHARED_MEMORY).free > ROOM and os.access(SHARED_MEMORY, os.W_OK) else None
+    except OSError:
+        return None
+
+
+def _hand_over(task: _Task) -> _Handed:
+    """Read a chunk and leave its frames in files (runs in a process of its own)."""
+    outcome = read_chunk(task.chunk)
+    outcome.rows.write_ipc(f"{task.place}.rows", compression="uncompressed")
+    outcome.mapped.write_ipc(f"{task.place}.mapped", compression="uncompressed")
+    return _Handed(replace(outcome, rows=ROWS.to_frame(), mapped=MAPPED.to_frame()), task.place)
+
+
+def _outcome(events: list[Event]) -> Outcome:
+    return Outcome(frame_of(events), MAPPED.to_frame())
+
+
+def _content(entry: InputFile) -> Content:
+    """Return where a file's bytes are, read now where they are inside an archive."""
+    if entry.local is not None:
+        return Content(local=entry.local)
+    try:
+        return Content(data=entry.read())
+    except InputError as error:
+        return Content(trouble=str(error))
+
+
+def _dates(entry: InputFile, dates: dict[PurePosixPath, InputFile]) -> InputFile | None:
+    """Return the `run.json` nearest above a file; none dates itself."""
+    if entry.path.name == RUN_FILE:
+        return None
+    return next((dates[folder] for folder in entry.path.parents if folder in dates), None)
+
+
+def _hash_of(entry: InputFile) -> str | None:
+    try:
+        return bytes_hash(entry.read())
+    except InputError:
+        return None
+
+
+def _size(entry: InputFile) -> int:
+    try:
+        return entry.local.stat().st_size if entry.local else 0
+    except OSError:
+        return 0
+
+
+def _chunked(entries: list[InputFile]) -> Iterator[list[InputFile]]:
+    """Yield runs of files of about CHUNK_BYTES together."""
+    chunk: list[InputFile] = []
+    total = 0
+    for entry in entries:
+        chunk.append(entry)
+        total += _size(entry)
+        if total >= CHUNK_BYTES:
+            yield chunk
+            chunk, total = [], 0
+    if chunk:
+        yield chunk
 
 
 def _text_hash(text: str) -> str:
@@ -250,12 +374,4 @@ def _text_hash(text: str) -> str:
     return bytes_hash(text.encode("utf-8", "surrogatepass"))
 
 
-def _is_known(value: Any) -> bool:
-    return runs.is_run(value) or formats.recognise(value) is not None or formats.near_miss(value) is not None
-
-
-def _excerpt(value: Any) -> str:
-    try:
-        return canonical_json(value)[:EXCERPT]
-    except ValueError:
-        return ""
+__all__ = ["Declared", "Intake", "ingest"]

@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 EXCERPT = 200
 
 _WHITE = " \t\r\n"
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """One value of a file and where it stands: a JSON pointer (`/17`), a line (`line 17`), or `` for the whole file."""
 
     position: str

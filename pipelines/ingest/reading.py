@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -30,6 +30,40 @@ class Reading:
     unknown_names: tuple[tuple[str, str], ...] = field(default=())
 
 
+MAX_OTHER = 120
+"""Longest name of a number that has no column, characters; longer ones are cut."""
+
+
+def _one_era(_started: datetime) -> Hashable:
+    return None
+
+
+@dataclass(frozen=True)
+class Split:
+    """How records of a format are taken apart, so that many are mapped at once (`pipelines.ingest.mapping`).
+
+    Records with equal values of the keys in `setup`, of runs of one era, must give the same reading but for metrics and time.
+    Every other key is a metric (`metric_name` gives its column), a number without a column, or nothing.
+    """
+
+    setup: frozenset[str]
+    image: str
+    """The key of the image reference, a text or null; it is none of `setup`, because it changes far more often."""
+    clock: str
+    """The key of the benchmark's own start."""
+    metric_name: Callable[[str], str | None]
+    clock_of: Callable[[dict[str, Any]], datetime | None]
+    """The start of the benchmark that a record with that key states; raises InputError where it is not plain."""
+    ignored: frozenset[str] = frozenset()
+    positive: tuple[str, ...] = ()
+    """Metrics that may not be nought."""
+    least: float = 0.0
+    largest: float = float("inf")
+    """Bounds of a metric that is not nought."""
+    era: Callable[[datetime], Hashable] = _one_era
+    """Splits the starts of runs where the meaning of fields changed."""
+
+
 @dataclass(frozen=True)
 class RecordFormat:
     """A benchmark record format: its name, what it is, the fields by which a record of it is known, how to map one.
@@ -42,6 +76,7 @@ class RecordFormat:
     title: str
     markers: frozenset[str]
     read: Callable[[dict[str, Any], datetime], Reading]
+    split: Split | None = None
 
     def recognises(self, record: Any) -> bool:
         """Say whether *record* has every field by which the format is known."""

@@ -30,11 +30,12 @@ class _Run(BaseModel):
     status: str | None = Field(default=None, max_length=80)
     conclusion: str | None = Field(default=None, max_length=80)
     created_at: str | None = None
+    updated_at: str | None = None
     run_started_at: str
     html_url: str | None = Field(default=None, max_length=500)
     repository: _Repository
 
-    @field_validator("run_started_at", "created_at")
+    @field_validator("run_started_at", "created_at", "updated_at")
     @classmethod
     def _instant(cls, value: str | None) -> str | None:
         if value is not None:
@@ -66,6 +67,7 @@ def read_run(value: Any) -> RunReported:
         conclusion=run.conclusion,
         created_at=run.created_at,
         started_at=run.run_started_at,
+        updated_at=run.updated_at,
         url=run.html_url,
     )
 

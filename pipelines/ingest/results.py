@@ -1,0 +1,185 @@
+"""Records that were recognised, to rows of the log and to mapped rows, many at a time.
+
+What the records of one file share is made once; a row costs its canonical JSON, its hash and its share of the mapping.
+Belongs here: canonical text, identity and mapping of results. Does not: what a file holds (`pipelines.ingest.files`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+from pydantic import ValidationError
+
+from pipelines.ingest import formats, runs
+from pipelines.ingest.mapping import SCHEMA, Mapped, Mapper
+from pipelines.ingest.reading import RecordFormat
+from warehouse.canonical import ID_LENGTH, canonical_json, canonical_records, text_id
+from warehouse.clock import parse_instant
+from warehouse.events import MAX_RECORD_CHARACTERS, MAX_RECORD_DEPTH, ResultRecorded, RunReported, Source
+from warehouse.schemas import EVENTS
+
+ROWS = pl.Schema(list(EVENTS.schema.items())[1:])
+"""A row of the log before it has its sequence."""
+MAPPED = pl.Schema({"event_id": pl.String(), "record_hash": pl.String(), "mapped_for": SCHEMA["clock"], **SCHEMA})
+"""A mapped record: the event that records it, its hash, the start of the run that it was mapped for."""
+_SHARED = pl.Schema(
+    {name: ROWS[name] for name in ("subject", "occurred_at", "published_at", "source_name", "source_sha256", "source_reader")}
+)
+_RECORD = b'{"record":'
+
+
+@dataclass(slots=True)
+class Block:
+    """Records of one format that follow each other in one file: the first stands at *place* in the order of all events."""
+
+    name: str
+    sha256: str
+    run: RunReported
+    started: datetime
+    record_format: RecordFormat
+    plain: bool
+    """True where orjson has parsed them."""
+    place: int
+    positions: list[str]
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Results:
+    """The results of a chunk: blocks are added, then all are settled together."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self.refused: dict[int, str] = {}
+        """Why records cannot be kept, by their index among all records of all blocks."""
+
+    def __len__(self) -> int:
+        return sum(len(block.records) for block in self.blocks)
+
+    def settle(self, recorded_at: datetime, mapped: bool) -> tuple[pl.DataFrame, pl.DataFrame, list[Mapped]]:
+        """Return rows of the log with their `place`, rows of MAPPED (none unless *mapped*), and what mapping says of them."""
+        records = [record for block in self.blocks for record in block.records]
+        which = np.repeat(np.arange(len(self.blocks)), [len(block.records) for block in self.blocks])
+        texts, column = self._texts(records, which)
+        frames, said = self._mapped(records, which, mapped)
+        rows = self._rows(texts, column, which, recorded_at, said)
+        if self.refused:
+            rows = rows.filter(~pl.int_range(pl.len()).is_in(sorted(self.refused)))
+        if not mapped or not frames:
+            return rows, MAPPED.to_frame(), said
+        frame = pl.concat(frames).sort("row") if len(frames) > 1 else frames[0]
+        hashes = [text_id(texts[row]) for row in frame["row"].to_list()]
+        named = frame.with_columns(rows["event_id"], record_hash=pl.Series(hashes, dtype=pl.String))  # both: the kept, in order
+        return rows, named.select(MAPPED.names()), said
+
+    def _texts(self, records: list[dict[str, Any]], which: np.ndarray[Any, Any]) -> tuple[list[bytes], pl.Series]:
+        """Return the canonical JSON of every record, also as a column; those that have none, or may not be kept, are refused."""
+        plain = [i for i, block in enumerate(which.tolist()) if self.blocks[block].plain]
+        texts, column = canonical_records(records if len(plain) == len(records) else [records[i] for i in plain])
+        if len(plain) < len(records):
+            of = dict(zip(plain, texts, strict=True))
+            texts = [of[i] if i in of else self._text(i, record) for i, record in enumerate(records)]
+            column = pl.Series("text", texts, dtype=pl.Binary).cast(pl.String)
+        for i, text in enumerate(texts):
+            if text.find(b"{", 1) > 0 or b"[" in text or len(text) > MAX_RECORD_CHARACTERS:
+                self._check(i, text, records[i], self.blocks[which[i]])
+        return texts, column
+
+    def _text(self, index: int, record: dict[str, Any]) -> bytes:
+        try:
+            return canonical_json(record).encode()
+        except ValueError as error:
+            self.refused[index] = f"record cannot be kept: {error}"
+            return b""
+
+    def _check(self, index: int, text: bytes, record: dict[str, Any], block: Block) -> None:
+        """Refuse a record that is nested too deeply or too long."""
+        if text.count(b"{") + text.count(b"[") > MAX_RECORD_DEPTH:
+            try:
+                ResultRecorded(run=block.run.run, record_format=block.record_format.name, record=record)
+            except ValidationError as error:
+                self.refused[index] = runs.first_problem(error)
+        if len(text) > MAX_RECORD_CHARACTERS and (length := len(text.decode())) > MAX_RECORD_CHARACTERS:
+            self.refused[index] = f"record cannot be kept: {length} characters; a record may have {MAX_RECORD_CHARACTERS}"
+
+    def _mapped(
+        self, records: list[dict[str, Any]], which: np.ndarray[Any, Any], wanted: bool
+    ) -> tuple[list[pl.DataFrame], list[Mapped]]:
+        """Map the records format by format and refuse those that cannot be read."""
+        frames, said = [], []
+        starts = [block.started for block in self.blocks]
+        for name in sorted({block.record_format.name for block in self.blocks}):
+            own = np.array([block.record_format.name == name for block in self.blocks])[which]
+            own[[i for i in self.refused if i < len(own)]] = False
+            chosen = np.flatnonzero(own)
+            rows = chosen.tolist()
+            begun = [starts[block] for block in which[chosen].tolist()]
+            mapped = mapper_of(name).map([records[i] for i in rows] if len(rows) < len(records) else records, begun)
+            self.refused |= {rows[row]: reason for row, reason in mapped.faults.items()}
+            mapped.clocks = {rows[row]: clock for row, clock in mapped.clocks.items()}
+            said.append(mapped)
+            if wanted:
+                frame = mapped.frame()
+                at = pl.Series(starts, dtype=SCHEMA["clock"]).gather(pl.Series(which[chosen]).gather(frame["row"]))
+                place = pl.Series(chosen, dtype=pl.Int64).gather(frame["row"])
+                frames.append(frame.with_columns(row=place, mapped_for=at))
+        return frames, said
+
+    def _rows(
+        self, texts: Sequence[bytes], column: pl.Series, which: np.ndarray[Any, Any], recorded_at: datetime, said: list[Mapped]
+    ) -> pl.DataFrame:
+        heads = [_Head(block) for block in self.blocks]
+        ids: list[str] = []
+        places: list[np.ndarray[Any, Any]] = []
+        for block, head in zip(self.blocks, heads, strict=True):
+            before, behind = head.before, head.behind
+            own = texts[len(ids) : len(ids) + len(block.records)]
+            ids += [hashlib.sha256(before + text + behind).hexdigest()[:ID_LENGTH] for text in own]
+            places.append(np.arange(block.place, block.place + len(block.records)))
+        shared = pl.DataFrame([head.shared for head in heads], schema=_SHARED, orient="row")
+        ends = pl.Series("end", [head.end for head in heads], dtype=pl.String)
+        rows = shared.with_columns(ends)[which].with_columns(
+            pl.Series("event_id", ids, dtype=pl.String),
+            column,
+            pl.Series("source_position", [position for block in self.blocks for position in block.positions], dtype=pl.String),
+            pl.Series("place", np.concatenate(places) if places else [], dtype=pl.Int64),
+            event_type=pl.lit("ResultRecorded"),
+            recorded_at=pl.lit(recorded_at, dtype=ROWS["recorded_at"]),
+            schema_version=pl.lit(ResultRecorded.schema_version, dtype=pl.Int64),
+        )
+        rows = rows.with_columns(payload=pl.concat_str(pl.lit(_RECORD.decode()), "text", "end"))
+        clocks = {row: clock for mapped in said for row, clock in mapped.clocks.items()}
+        if clocks:
+            stated = pl.Series([clocks.get(row) for row in range(rows.height)], dtype=ROWS["occurred_at"])
+            rows = rows.with_columns(occurred_at=pl.coalesce(stated, "occurred_at"))
+        return rows.select(*ROWS.names(), "place")
+
+
+class _Head:
+    """What stands round a record in the events of one block: in what is hashed, in the payload, in the row."""
+
+    def __init__(self, block: Block) -> None:
+        run = block.run
+        subject = f"run:{run.run}"
+        tail = canonical_json({"record_format": block.record_format.name, "run": run.run.model_dump(mode="json")})
+        self.end = "," + tail[1:]
+        self.before = canonical_json(["ResultRecorded", subject])[:-1].encode() + b"," + _RECORD
+        self.behind = self.end.encode() + b"]"
+        published = parse_instant(run.updated_at, "updated_at") if run.updated_at else None
+        name = Source(name=block.name).name
+        self.shared = (subject, block.started, published, name, block.sha256, block.record_format.name)
+
+
+_mappers: dict[str, Mapper] = {}
+
+
+def mapper_of(name: str) -> Mapper:
+    """Return this process's mapper of the format called *name*, which remembers what it has met; raises KeyError."""
+    if name not in _mappers:
+        _mappers[name] = Mapper(formats.by_name(name))
+    return _mappers[name]
