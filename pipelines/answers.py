@@ -56,7 +56,17 @@ _TOP = (
     "noise_repeats",
     "noise_level",
 )
-_SIDE = ("measured_at", "run_source", "run_id", "run_attempt", "build_id", "image_ref", "image_digest", "engine_version")
+_SIDE = (
+    "measured_at",
+    "recorded_at",
+    "run_source",
+    "run_id",
+    "run_attempt",
+    "build_id",
+    "image_ref",
+    "image_digest",
+    "engine_version",
+)
 _KEY = ("run_source", "run_id", "run_attempt", "build_id")
 _SHOWN = ("tput_per_gpu", "steady_output_tput_per_gpu", "tpot_median", "ttft_mean", "ttft_median", "verdict")
 
@@ -99,7 +109,8 @@ def upstream_changes(
 
 def _concurrencies(store: Store, shift: dict[str, Any]) -> list[dict[str, Any]]:
     """Return both sides of a comparison by concurrency; a side that its run did not measure is absent (a repeat stood for it)."""
-    curve = store.scan("points").filter(pl.col("curve_id") == shift["curve_id"]).select("concurrency", *_KEY, *_SHOWN)
+    live = store.scan("points").filter(pl.col("retraction").is_null() & (pl.col("curve_id") == shift["curve_id"]))
+    curve = live.select("concurrency", *_KEY, *_SHOWN)
     points = store.collect("points", curve.sort("concurrency", *_KEY)).to_dicts()
     rows: dict[int, dict[str, Any]] = {}
     for side in ("from", "to"):

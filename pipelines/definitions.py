@@ -11,9 +11,10 @@ from pathlib import Path
 import dagster as dg
 import polars as pl
 
-from pipelines import pages, projections
+from pipelines import following, pages, projections
 from pipelines.announcing import silent
-from pipelines.ingest.intake import Declared, ingest
+from pipelines.ingest.files import Declared
+from pipelines.ingest.intake import ingest
 from pipelines.settings import mirrors_folder
 from warehouse.clock import system_clock
 from warehouse.log import EventLog
@@ -68,7 +69,7 @@ def events(warehouse: Warehouse) -> dg.MaterializeResult[None]:
 def points(warehouse: Warehouse) -> dg.MaterializeResult[None]:
     """Points, runs, builds, quarantine and the upstream tables, brought up to the log."""
     log = warehouse.log()
-    rebuilt = projections.refresh(log)
+    rebuilt = following.refresh(log)
     return dg.MaterializeResult(
         metadata={"rebuilt": ", ".join(rebuilt) or "nothing", **_counts(log.store, "points", "runs", "commits")}
     )
@@ -119,10 +120,13 @@ def report(warehouse: Warehouse) -> dg.MaterializeResult[None]:
 def no_result_is_lost(warehouse: Warehouse) -> dg.AssetCheckResult:
     """Count results in the log against points and refused results."""
     log = warehouse.log()
-    recorded = set(log.read("ResultRecorded")["event_id"].to_list())
-    kept = set(log.store.read("points")["point_id"].to_list()) | set(log.store.read("quarantine")["event_id"].to_list())
-    lost = len(recorded - kept)
-    return dg.AssetCheckResult(passed=lost == 0, metadata={"results": len(recorded), "lost": lost})
+    recorded = log.store.collect("events", log.scan("ResultRecorded").select("event_id"))
+    kept = [
+        log.store.collect(name, log.store.scan(name).select(event_id=column))
+        for name, column in (("points", "point_id"), ("quarantine", "event_id"))
+    ]
+    lost = recorded.join(pl.concat(kept), on="event_id", how="anti").height
+    return dg.AssetCheckResult(passed=lost == 0, metadata={"results": recorded.height, "lost": lost})
 
 
 @dg.asset_check(asset=points, description="Few points repeat a record of another run.")

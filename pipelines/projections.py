@@ -1,93 +1,65 @@
-"""Keeping the tables in step with the log: each group is rebuilt when the log holds newer events of its kind.
+"""What a detection run says, as tables: `noise`, `diffs`, `shifts`, `links`, written by `detect` and `rebuild` only.
 
-Facts and upstream tables follow by themselves; `noise`, `diffs`, `shifts` and `links` are what a detection run says, so they are
-written by `detect` and `rebuild` only. Belongs here: which table follows from which events. Does not: the folds.
+Belongs here: the order of things. Does not: the rules, and the tables that follow the log by themselves (`pipelines.following`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import closing
 from datetime import datetime
 
 import polars as pl
 
 from changelog.linking import link
-from changelog.tables import EVENT_OF_TABLE, read_tables
-from pipelines import points, statements
+from changelog.tables import EVENT_OF_TABLE
+from pipelines import statements
 from pipelines.announcing import Announce, silent
-from pipelines.detect.night import detect
+from pipelines.detect.spans import detect_stored
+from pipelines.fold.code import DETECTION
+from pipelines.fold.table import EVENT_TYPES
+from pipelines.following import UPSTREAM, Workers, refresh
+from pipelines.workers.registry import open_workers
+from warehouse.code import version
 from warehouse.digest import content_hash
 from warehouse.errors import StoreError
 from warehouse.log import EventLog
 from warehouse.schemas import PROJECTIONS
-from warehouse.store import Store
+from warehouse.store import Mark, Store
+
+DETECTED = ("noise", "diffs", "shifts")
 
 
-@dataclass(frozen=True)
-class Group:
-    """Tables that follow from the same events, and their fold."""
-
-    tables: tuple[str, ...]
-    event_types: tuple[str, ...]
-    fold: Callable[[EventLog], dict[str, pl.DataFrame]]
-
-
-FACTS = Group(("runs", "points", "builds", "quarantine"), points.FACT_TYPES, points.project)
-UPSTREAM = Group(tuple(table.name for table in EVENT_OF_TABLE.values()), tuple(EVENT_OF_TABLE), read_tables)
-GROUPS = (FACTS, UPSTREAM)
-
-
-def refresh(log: EventLog, *, force: bool = False) -> list[str]:
-    """Bring the fact and upstream tables up to the log; return the names of those that were rebuilt."""
-    newest = log.last_sequences()
-    rebuilt: list[str] = []
-    for group in GROUPS:
-        wanted = _newest(newest, group)
-        if force or any(_is_behind(log.store, name, wanted) for name in group.tables):
-            frames = group.fold(log)
-            for name in group.tables:
-                log.store.overwrite(name, frames[name], wanted)
-            rebuilt += group.tables
-    return rebuilt
-
-
-def _is_behind(store: Store, name: str, wanted: int) -> bool:
-    """Say whether a table is missing or follows from an older log than *wanted*."""
-    up_to = store.up_to(name)
-    return up_to is None or up_to < wanted
-
-
-def run_detection(log: EventLog, recorded_at: datetime, announce: Announce = silent) -> int:
+def run_detection(log: EventLog, recorded_at: datetime, announce: Announce = silent, workers: Workers = "serial") -> int:
     """Detect, link and state; write the detection tables and return how many statements are new."""
     announce("bringing tables up to the log")
-    refresh(log)
+    refresh(log, workers=workers)
     announce("comparing observations")
-    new = write_shifts(log, recorded_at)
+    new = write_shifts(log, recorded_at, workers)
     announce("linking shifts to upstream changes")
     write_links(log)
     return new
 
 
-def write_shifts(log: EventLog, recorded_at: datetime) -> int:
+def write_shifts(log: EventLog, recorded_at: datetime, workers: Workers = "serial") -> int:
     """Detect from `points`, write `noise`, `diffs` and `shifts`, state what is news; return how many statements are new."""
-    up_to = log.store.up_to("points") or 0  # before the reads: what lands meanwhile has not been seen
-    frames = detected(log)
+    mark = Mark(_up_to(log.store, "points"), version(DETECTION))  # before the reads: what lands meanwhile has not been seen
+    frames = detected(log, workers)
     new = log.append(statements.statements(frames["shifts"], log, recorded_at))
     for name, frame in frames.items():
-        log.store.overwrite(name, frame, up_to)
+        log.store.overwrite(name, frame, mark, log.last_sequence())
     return sum(new.values())
 
 
 def write_links(log: EventLog) -> None:
     """Link every shift of the table to the upstream changes that could have done it; write `links`."""
-    up_to = max(log.store.up_to("shifts") or 0, log.store.up_to("commits") or 0)
-    log.store.overwrite("links", linked(log), up_to)
+    up_to = max(_up_to(log.store, name) for name in ("shifts", *UPSTREAM))
+    log.store.overwrite("links", linked(log), Mark(up_to, version(DETECTION)), log.last_sequence())
 
 
-def detected(log: EventLog) -> dict[str, pl.DataFrame]:
+def detected(log: EventLog, workers: Workers = "serial") -> dict[str, pl.DataFrame]:
     """Return the frames of `noise`, `diffs` and `shifts` that follow from `points` and from what was stated before."""
-    detection = detect(log.store.read("points"))
+    with closing(open_workers(workers)) as hands:
+        detection = detect_stored(log.store, hands)
     shifts = statements.with_retracted(detection.shifts, log)
     return {"noise": detection.noise, "diffs": detection.diffs, "shifts": shifts}
 
@@ -99,27 +71,36 @@ def linked(log: EventLog) -> pl.DataFrame:
 
 def upstream(store: Store) -> dict[str, pl.DataFrame]:
     """Return the upstream tables by name."""
-    return {name: store.read(name) for name in UPSTREAM.tables}
+    return {name: store.read(name) for name in UPSTREAM}
 
 
 def is_detection_current(log: EventLog) -> bool:
-    """Say whether the last detection saw every result of the log, and the last linking every upstream fact."""
-    newest = log.last_sequences()
-    facts, every = _newest(newest, FACTS), max(_newest(newest, group) for group in GROUPS)
-    behind = [_is_behind(log.store, name, facts) for name in ("noise", "diffs", "shifts")]
-    return not any(behind) and not _is_behind(log.store, "links", every)
+    """Say whether the last detection, by this code, saw every result of the log, and the last linking every upstream fact."""
+    types = dict.fromkeys(DETECTED, EVENT_TYPES) | {"links": (*EVENT_TYPES, *EVENT_OF_TABLE)}
+    return not any(_is_behind(log, name, event_types) for name, event_types in types.items())
 
 
-def _newest(newest: dict[str, int], group: Group) -> int:
-    return max((newest.get(event_type, 0) for event_type in group.event_types), default=0)
+def _is_behind(log: EventLog, name: str, event_types: tuple[str, ...]) -> bool:
+    mark = log.store.mark(name)
+    if mark is None or mark.code != version(DETECTION) or mark.up_to > log.last_sequence():
+        return True
+    return not log.store.collect("events", log.scan(*event_types, after=mark.up_to).select("sequence").head(1)).is_empty()
 
 
-def rebuild(log: EventLog, recorded_at: datetime, announce: Announce = silent) -> dict[str, tuple[str | None, str]]:
+def _up_to(store: Store, name: str) -> int:
+    mark = store.mark(name)
+    return mark.up_to if mark else 0
+
+
+def rebuild(
+    log: EventLog, recorded_at: datetime, announce: Announce = silent, workers: Workers = "serial"
+) -> dict[str, tuple[str | None, str]]:
     """Build every projection again from the log alone; return each table's content hash before and after."""
     before = {name: _hash(log.store, name) for name in PROJECTIONS}
     announce("folding the log")
-    refresh(log, force=True)
-    run_detection(log, recorded_at, announce)
+    log.extend_index(force=True)
+    refresh(log, force=True, workers=workers)
+    run_detection(log, recorded_at, announce, workers)
     return {name: (before[name], content_hash(log.store.read(name))) for name in PROJECTIONS}
 
 

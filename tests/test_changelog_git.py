@@ -10,7 +10,7 @@ import pytest
 from changelog.facts import MAX_PATHS, UpstreamFact, UpstreamFault
 from changelog.git import is_url, mirror_folder, read_repository
 from changelog.ranges import Range, find_range
-from changelog.tables import read_tables
+from changelog.tables import EVENT_OF_TABLE, read_table
 from changelog.upstream import open_upstream
 from warehouse.errors import InputError, UpstreamError
 from warehouse.events import CommitLanded, ReleasePublished, Source, event_of
@@ -85,7 +85,9 @@ def ranged(found: list[UpstreamFact], tmp_path: Path, start: str, end: str) -> R
         event_of(fact.payload, occurred_at=fact.occurred_at or START, recorded_at=START, source=Source(name="t"))
         for fact in found
     )
-    return find_range(open_upstream("vllm", read_tables(log)), start, end)
+    return find_range(
+        open_upstream("vllm", {table.name: read_table(log, table.name) for table in EVENT_OF_TABLE.values()}), start, end
+    )
 
 
 def prs(found: Range) -> list[int | None]:

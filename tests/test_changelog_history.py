@@ -19,7 +19,7 @@ def name(number: int) -> str:
 def frame(parents: list[list[int]], days: list[int] | None = None) -> pl.DataFrame:
     dates = [DAY + timedelta(days=day) for day in days or range(len(parents))]
     rows = [
-        ("vllm", name(number), [name(parent) for parent in own], date, date, f"change {number}", None, [], 0)
+        ("vllm", name(number), [name(parent) for parent in own], date, date, f"change {number}", None, [], 0, DAY)
         for number, (own, date) in enumerate(zip(parents, dates, strict=True))
     ]
     return pl.DataFrame(rows, schema=COMMITS.schema, orient="row")

@@ -15,7 +15,7 @@ from changelog.answer import changes
 from changelog.facts import UpstreamFact
 from changelog.files import recognise
 from changelog.ranges import find_range
-from changelog.tables import read_tables
+from changelog.tables import EVENT_OF_TABLE, read_table
 from changelog.upstream import Upstream, open_upstream
 from changelog.versions import resolve
 from warehouse.errors import InputError
@@ -47,6 +47,7 @@ def commits(*rows: tuple[int, int | None, int | None, str], project: str = "sgla
                 pr,
                 [],
                 0,
+                DAY,
             )
             for number, parent, pr, title in rows
         ],
@@ -81,6 +82,7 @@ def release(
         None,
         None,
         None,
+        DAY,
     )
 
 
@@ -90,7 +92,7 @@ def upstream(history: pl.DataFrame, *releases: tuple[Any, ...], pinned: tuple[tu
         {
             "commits": history,
             "releases": pl.DataFrame(list(releases), schema=RELEASES.schema, orient="row"),
-            "dependencies": pl.DataFrame(list(pinned), schema=DEPENDENCIES.schema, orient="row"),
+            "dependencies": pl.DataFrame([(*row, DAY) for row in pinned], schema=DEPENDENCIES.schema, orient="row"),
         },
     )
 
@@ -316,7 +318,7 @@ def real_tables(folder: str) -> dict[str, pl.DataFrame]:
             for fact in facts
             if isinstance(fact, UpstreamFact)
         )
-    return read_tables(log)
+    return {table.name: read_table(log, table.name) for table in EVENT_OF_TABLE.values()}
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ def name(number: int) -> str:
 def tables(
     *changes: tuple[str, list[str]], releases: tuple[tuple[Any, ...], ...] = (), project: str = "vllm"
 ) -> dict[str, pl.DataFrame]:
-    rows = [(project, name(0), [], DAY, DAY, "root", None, [], 0)]
+    rows = [(project, name(0), [], DAY, DAY, "root", None, [], 0, DAY)]
     rows += [
         (
             project,
@@ -43,12 +43,13 @@ def tables(
             1000 + number,
             paths,
             0,
+            DAY,
         )
         for number, (title, paths) in enumerate(changes, start=1)
     ]
     return {
         "commits": pl.DataFrame(rows, schema=COMMITS.schema, orient="row"),
-        "releases": pl.DataFrame(list(releases), schema=RELEASES.schema, orient="row"),
+        "releases": pl.DataFrame([(*release, DAY) for release in releases], schema=RELEASES.schema, orient="row"),
         "dependencies": DEPENDENCIES.schema.to_frame(),
     }
 

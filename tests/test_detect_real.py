@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from pipelines.detect.night import detect
+from pipelines.fold.small import whole_tables
 from pipelines.ingest import runs
-from pipelines.points import project
-from warehouse.canonical import content_id
+from warehouse.canonical import canonical_json, text_id
 from warehouse.events import ResultRecorded, RunReported, Source, event_of
 from warehouse.log import EventLog
 from warehouse.store import Store
@@ -51,7 +51,7 @@ def points_of(folder, pairs):
         started = datetime.fromisoformat(reported.started_at)
         events += [event_of(p, occurred_at=started, recorded_at=NOW, source=Source(name="test")) for p in (reported, *results)]
     log.append(events)
-    tables = project(log)
+    tables = whole_tables(log, log.last_sequence())
     assert tables["quarantine"].is_empty()
     return tables["points"]
 
@@ -96,7 +96,7 @@ def test_cold_points_are_those_of_the_raw_records(raw, points):
     counted = defaultdict(int)
     for run in COLD_PAIR:
         for record in raw[run][1]:
-            key = content_id("record", record)
+            key = text_id(canonical_json(record))
             pulled = record["mean_e2el"] / record["median_e2el"]
             if record["mean_ttft"] >= 3 * record["median_ttft"] and pulled >= 1.1:
                 assert "cold_start" in health[key]

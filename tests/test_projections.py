@@ -10,16 +10,18 @@ from typing import Any
 
 import polars as pl
 import pytest
-from deltalake import write_deltalake
+from deltalake import CommitProperties, Transaction, write_deltalake
 
-from pipelines import projections
+from pipelines import following, projections
 from pipelines.announcing import silent
-from pipelines.ingest.intake import Declared, ingest
+from pipelines.ingest.files import Declared
+from pipelines.ingest.intake import ingest
 from pipelines.verification import verify
-from tests.records import row, sweep, write_run
+from tests.records import row, run_object, sweep, write_run
 from warehouse.errors import SchemaError
 from warehouse.log import EventLog
 from warehouse.schemas import PROJECTIONS
+from warehouse.store import UP_TO, Mark, Store
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 OLD, NEW = "vllm/vllm-openai:v0.90.0", "vllm/vllm-openai:v0.91.0"
@@ -42,16 +44,22 @@ def nights(log: EventLog, tmp_path: Path) -> EventLog:
 
 def test_only_what_is_behind_is_rebuilt(log: EventLog, tmp_path: Path) -> None:
     take(log, tmp_path, 1, sweep())
-    assert set(projections.refresh(log)) == {"runs", "points", "builds", "quarantine", "commits", "releases", "dependencies"}
-    assert projections.refresh(log) == []
+    assert set(following.refresh(log)) == {"runs", "points", "builds", "quarantine", "commits", "releases", "dependencies"}
+    assert following.refresh(log) == []
     take(log, tmp_path, 2, sweep(speed=1.001))
-    assert set(projections.refresh(log)) == {"runs", "points", "builds", "quarantine"}
-    assert projections.refresh(log) == []
+    assert set(following.refresh(log)) == {"runs", "points", "builds", "quarantine"}
+    assert following.refresh(log) == []
 
 
-def test_one_table_that_is_missing_brings_its_group_back(nights: EventLog) -> None:
-    shutil.rmtree(nights.store.table_uri("quarantine"))
-    assert set(projections.refresh(nights)) == {"runs", "points", "builds", "quarantine"}
+@pytest.mark.parametrize("name", [*following.FACTS, *following.UPSTREAM])
+def test_a_table_that_is_missing_comes_back(nights: EventLog, name: str) -> None:
+    """By itself: the others say already what they said, so they are left alone."""
+    before = nights.store.read(name)
+    shutil.rmtree(nights.store.table_uri(name))
+    behind = following.refresh(nights)
+    assert behind == [name] or name == "points"
+    assert nights.store.read(name).equals(before)
+    assert following.refresh(nights) == []
 
 
 def test_detection_is_current_until_something_lands(nights: EventLog, tmp_path: Path) -> None:
@@ -66,14 +74,14 @@ def test_what_lands_while_a_detection_runs_has_not_been_seen(
     nights: EventLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tables read did not hold it, so the detection may not claim it."""
-    projections.refresh(nights)
+    following.refresh(nights)
 
-    def detect_slowly(points: pl.DataFrame) -> Any:
+    def detect_slowly(store: Store, workers: Any) -> Any:
         take(nights, tmp_path, 6, sweep(image=NEW, speed=0.9))
-        return detect(points)
+        return detect(store, workers)
 
-    detect = projections.detect
-    monkeypatch.setattr(projections, "detect", detect_slowly)
+    detect = projections.detect_stored
+    monkeypatch.setattr(projections, "detect_stored", detect_slowly)
     projections.write_shifts(nights, NOW)
     projections.write_links(nights)
     assert not projections.is_detection_current(nights)
@@ -122,7 +130,7 @@ def test_verify_is_silent_on_a_sound_warehouse(nights: EventLog) -> None:
 
 @pytest.mark.parametrize("name", ["points", "runs", "builds", "diffs", "shifts", "noise"])
 def test_verify_finds_rows_that_do_not_follow_from_the_log(nights: EventLog, name: str) -> None:
-    nights.store.overwrite(name, nights.store.read(name).head(0), nights.store.up_to(name) or 0)
+    nights.store.overwrite(name, nights.store.read(name).head(0), nights.store.mark(name) or Mark(0))
     assert f"table {name} does not follow from the log; run `shiftlog rebuild`" in verify(nights)
 
 
@@ -133,7 +141,19 @@ def test_verify_finds_what_others_wrote_into_the_log(nights: EventLog) -> None:
     findings = " ".join(verify(nights))
     assert "its content and its id differ" in findings
     assert "stand twice" in findings
-    assert "gaps or repeats" in findings
+    assert "1 events stand beyond the end of the log" in findings
+
+
+@pytest.mark.parametrize("step", [0, 2], ids=["repeat", "gap"])
+def test_verify_finds_gaps_and_repeats_in_the_order(nights: EventLog, step: int) -> None:
+    """A forger who knows of the mark, too."""
+    last = nights.last_sequence()
+    forged = (
+        nights.read().tail(1).with_columns(sequence=pl.lit(last + step, pl.Int64)).to_arrow(compat_level=pl.CompatLevel.oldest())
+    )
+    marked = CommitProperties(app_transactions=[Transaction(UP_TO, last + step)])
+    write_deltalake(nights.store.table_uri("events"), forged, mode="append", commit_properties=marked)
+    assert "gaps or repeats" in " ".join(verify(nights))
 
 
 def test_the_same_record_under_two_runs_is_measured_once(log: EventLog, tmp_path: Path) -> None:
@@ -146,17 +166,55 @@ def test_the_same_record_under_two_runs_is_measured_once(log: EventLog, tmp_path
     assert log.store.read("noise").is_empty() and log.store.read("diffs").is_empty()
 
 
+def test_a_run_that_is_learned_late_lands_in_its_place(log: EventLog, tmp_path: Path) -> None:
+    """Measured on day 2, recorded last: day 4 is compared with it, and it with day 1, as if it had come in time."""
+    for number in (1, 4, 2):
+        take(log, tmp_path, number, sweep(image=NEW if number == 4 else OLD, speed=1 + number / 1000))
+        projections.run_detection(log, NOW)
+    late = log.store.read("diffs").select("from_run_id", "to_run_id").rows()
+    assert late == [("1", "2"), ("2", "4")]
+    assert log.store.read("points")["run_id"].unique(maintain_order=True).to_list() == ["1", "2", "4"]
+    assert log.read("ResultRecorded")["subject"].unique(maintain_order=True).to_list() == [
+        f"run:example/fleet/{number}/1" for number in (1, 4, 2)
+    ]
+    in_time = EventLog(Store(str(tmp_path / "in-time")))
+    for number in (1, 2, 4):
+        take(in_time, tmp_path / "in-order", number, sweep(image=NEW if number == 4 else OLD, speed=1 + number / 1000))
+    projections.run_detection(in_time, NOW)
+    assert in_time.store.read("diffs").equals(log.store.read("diffs"))
+
+
+def test_a_correction_by_the_user_moves_a_run_and_stays(log: EventLog, tmp_path: Path) -> None:
+    """`--correct`: what the run.json says now holds against later reports, also where it was said before."""
+    take(log, tmp_path, 3, sweep())
+    folder = tmp_path / "run_3"
+
+    def tell(started_at: str, updated_at: str, revision: int = 0) -> list[Any]:
+        (folder / "run.json").write_text(json.dumps(run_object(3, started_at, updated_at=updated_at)))
+        told = Declared(revision=revision)
+        ingest(log, (str(folder),), told, recorded_at=NOW, mirrors=tmp_path, announce=silent)
+        following.refresh(log)
+        return log.store.read("points")["measured_at"].dt.to_string("%m-%dT%H").unique().to_list()
+
+    assert tell("2026-01-03T07:00:00Z", "2026-01-03T09:00:00Z") == ["01-03T07"]
+    assert tell("2026-01-02T05:00:00Z", "2026-01-03T08:00:00Z") == ["01-03T07"], "an older state of the same record"
+    assert tell("2026-01-02T05:00:00Z", "2026-01-03T08:00:00Z", log.last_sequence() + 1) == ["01-02T05"]
+    assert tell("2026-01-03T07:00:00Z", "2026-01-09T00:00:00Z") == ["01-02T05"]
+    assert log.store.read("points").height == 5
+    assert log.store.read("runs").height == 1
+
+
 def test_a_mistyped_time_is_mended_by_a_second_declaration(log: EventLog, tmp_path: Path) -> None:
     path = tmp_path / "agg_bmk.json"
     path.write_text(json.dumps([row(4), row(8)]))
     for day in (1, 2):
         declared = Declared(datetime(2026, 1, day, tzinfo=UTC))
         ingest(log, (str(path),), declared, recorded_at=NOW, mirrors=tmp_path, announce=silent)
-    projections.refresh(log)
+    following.refresh(log)
     own = log.store.read("points").filter(~pl.col("reused"))
     assert own["measured_at"].unique().to_list() == [datetime(2026, 1, 2, tzinfo=UTC)]
     take(log, tmp_path, 9, [row(4), row(8)])
-    projections.refresh(log)
+    following.refresh(log)
     own = log.store.read("points").filter(~pl.col("reused"))
     assert own["run_id"].unique().to_list() == ["9"]
 
@@ -165,9 +223,9 @@ def test_what_was_read_later_leaves_quarantine(log: EventLog, tmp_path: Path) ->
     path = tmp_path / "agg_bmk.json"
     path.write_text(json.dumps([row(4), row(8, isl=None)]))
     ingest(log, (str(path),), Declared(), recorded_at=NOW, mirrors=tmp_path, announce=silent)
-    projections.refresh(log)
+    following.refresh(log)
     assert log.store.read("quarantine")["position"].to_list() == ["/0", "/1"]
     declared = Declared(datetime(2026, 1, 1, tzinfo=UTC))
     ingest(log, (str(path),), declared, recorded_at=NOW, mirrors=tmp_path, announce=silent)
-    projections.refresh(log)
+    following.refresh(log)
     assert set(log.store.read("quarantine")["position"].to_list()) == {"/1"}

@@ -14,7 +14,7 @@ from pipelines.report import facts, shifts
 from pipelines.report.page import NEEDED, ReportLabels, embedded, render, write
 from tests import frames
 from warehouse.errors import InputError
-from warehouse.store import Store
+from warehouse.store import Mark, Store
 
 HOSTILE = "</script></style><img src=x onerror=alert(1)><a href='javascript:alert(1)'>@maintainer</a>\x1b[31m\u202e{{ 7*7 }}"
 VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -285,7 +285,7 @@ def test_unknown_builds_and_digests_are_said_to_be_unknown():
 def test_write_puts_one_file_there_and_reads_a_warehouse(tmp_path):
     store = Store(str(tmp_path / "warehouse"))
     for name, frame in full().items():
-        store.overwrite(name, frame, up_to=0)
+        store.overwrite(name, frame, Mark(0))
     path = write(store, tmp_path / "deep" / "out", title="Shifts")
     assert path == tmp_path / "deep" / "out" / "index.html" and [item.name for item in path.parent.iterdir()] == ["index.html"]
     assert path.read_text("utf-8") == render(full(), title="Shifts")

@@ -10,9 +10,11 @@ from pathlib import Path
 from pipelines.console import Progress, out_table, say
 from pipelines.demo import answer, comparison
 from pipelines.demo.sample import Plan, generate
-from pipelines.ingest.intake import Declared, ingest
+from pipelines.following import Follower
+from pipelines.ingest.files import Declared
+from pipelines.ingest.intake import ingest
 from pipelines.pages import write_report
-from pipelines.projections import refresh, run_detection
+from pipelines.projections import run_detection
 from warehouse.clock import system_clock
 from warehouse.errors import InputError
 from warehouse.log import EventLog
@@ -54,10 +56,17 @@ def _emptied(place: Path) -> Path:
 def _ingest(log: EventLog, plan: Plan, recorded_at: datetime) -> None:
     progress = Progress("reading")
     paths = [str(plan.runs_folder), *map(str, plan.upstream.values()), *map(str, plan.releases.values())]
+    tables = Follower(log)
     intake = ingest(
-        log, tuple(paths), Declared(), recorded_at=recorded_at, mirrors=Path(log.store.uri) / "mirrors", announce=progress.step
+        log,
+        tuple(paths),
+        Declared(),
+        recorded_at=recorded_at,
+        mirrors=Path(log.store.uri) / "mirrors",
+        announce=progress.step,
+        fold=tables.fold,
     )
-    refresh(log)
+    tables.settle()
     progress.close()
     say(f"  {sum(intake.new.values()):,} events, {len(intake.quarantined)} in quarantine")
 

@@ -28,10 +28,31 @@ class Detection:
     shifts: pl.DataFrame
 
 
+Part = tuple[dict[str, list[Observation]], list[tuple[Comparison, ChangeSet]]]
+"""The observations of some curves, and each compared with its baseline."""
+
+
 def detect(points: pl.DataFrame) -> Detection:
-    """Return what *points* (the table, any order) say of shifts; the same points give the same bytes."""
+    """Return what *points* (`observations.COLUMNS`, any order) say of shifts; the same points give the same bytes."""
+    return conclude([compared(points)])
+
+
+def compared(points: pl.DataFrame) -> Part:
+    """Return the observations of the curves of *points*, and each compared with its baseline."""
     curves = observe(points, tuple(column.name for column in CONTEXT))
-    pairs = list(_pairs(curves))
+    return curves, list(_pairs(curves))
+
+
+def conclude(parts: Iterable[Part]) -> Detection:
+    """Return what the comparisons of all curves say together; *parts* are in the order of their curves' ids.
+
+    Noise, false-discovery control and lifecycle look at all curves, so this runs in one place.
+    """
+    curves: dict[str, list[Observation]] = {}
+    pairs: list[tuple[Comparison, ChangeSet]] = []
+    for seen, comparisons in parts:
+        curves |= seen
+        pairs += comparisons
     model = measure(comparison for comparison, changes in pairs if _is_repeat(changes))
     judged = [verdict for comparison, changes in pairs if (verdict := judge(comparison, changes, model)) is not None]
     verdicts = control(judged)
@@ -125,7 +146,17 @@ def _comparison_row(verdict: Verdict, attribution: str | None) -> dict[str, Any]
 
 
 def _side(prefix: str, side: Observation) -> dict[str, Any]:
-    names = ("measured_at", "run_id", "run_source", "run_attempt", "build_id", "image_ref", "image_digest", "engine_version")
+    names = (
+        "measured_at",
+        "recorded_at",
+        "run_id",
+        "run_source",
+        "run_attempt",
+        "build_id",
+        "image_ref",
+        "image_digest",
+        "engine_version",
+    )
     return {f"{prefix}_{name}": getattr(side, name) for name in names}
 
 

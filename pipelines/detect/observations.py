@@ -35,6 +35,7 @@ _SAME = (
 _READ = (
     *_SAME,
     "measured_at",
+    "recorded_at",
     "image_ref",
     "image_digest",
     "engine_version",
@@ -69,6 +70,8 @@ class Observation:
 
     curve_id: str
     measured_at: datetime
+    recorded_at: datetime
+    """When we knew the whole of it."""
     run_source: str
     run_id: str
     run_attempt: int
@@ -127,6 +130,7 @@ def _observation(rows: list[dict[str, Any]], context: tuple[str, ...]) -> Observ
     return Observation(
         curve_id=head["curve_id"],
         measured_at=head["measured_at"],
+        recorded_at=max(row["recorded_at"] for row in rows),
         run_source=head["run_source"],
         run_id=head["run_id"],
         run_attempt=head["run_attempt"],

@@ -56,6 +56,7 @@ def render(
     """Return the page for *tables*: the names of NEEDED, each in its schema of `warehouse.schemas`; an absent one is empty."""
     labels = labels or ReportLabels()
     full = {name: tables.get(name, TABLES[name].schema.to_frame()) for name in NEEDED}
+    full["points"] = full["points"].filter(pl.col("retraction").is_null())
     histories = _Histories.of(full["points"].filter(~pl.col("reused").fill_null(False)), full["shifts"])
     drawn = charts.velocity(velocity(full["diffs"], full["shifts"], full["noise"]))
     figures = histories.figures | {f"v{rank}": figure for rank, (_, figure) in enumerate(drawn)}

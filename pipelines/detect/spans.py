@@ -1,0 +1,52 @@
+"""Detection over the stored points in parts: all of one curve is in one part, so parts may be compared anywhere.
+
+Belongs here: splitting and reading. Does not: comparing (`night`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from pipelines.detect.night import Detection, Part, compared, conclude
+from pipelines.detect.observations import COLUMNS
+from pipelines.workers.contract import Workers
+from warehouse.store import Store
+
+PART = 50_000
+"""Points that are compared together."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """The points of a warehouse whose curve ids lie between two, both included."""
+
+    store: Store
+    first: str
+    final: str
+
+
+def detect_stored(store: Store, workers: Workers) -> Detection:
+    """Return what the points of *store* say of shifts; those that were retracted say nothing."""
+    return conclude(workers.map(compare_span, spans(store)))
+
+
+def spans(store: Store) -> list[Span]:
+    """Split the curves, in the order of their ids, into spans of about PART points."""
+    counted = store.scan("points").group_by("curve_id").len().sort("curve_id")
+    found: list[Span] = []
+    first, total = "", 0
+    for curve, points in store.collect("points", counted).iter_rows():
+        first, total = first or curve, total + points
+        if total >= PART:
+            found.append(Span(store, first, curve))
+            first, total = "", 0
+    return [*found, Span(store, first, curve)] if first else found
+
+
+def compare_span(span: Span) -> Part:
+    """Read the points of a span and compare its curves."""
+    within = pl.col("curve_id").is_between(pl.lit(span.first), pl.lit(span.final)) & pl.col("retraction").is_null()
+    points = span.store.scan("points").filter(within).select(COLUMNS)
+    return compared(span.store.collect("points", points))

@@ -1,0 +1,27 @@
+"""What the tables follow from besides the log: the code whose change makes them anew (`warehouse.code`)."""
+
+from __future__ import annotations
+
+from changelog.tables import SOURCES as UPSTREAM
+
+FACTS = (
+    "pipelines/fold",
+    "pipelines/ingest/formats.py",
+    "pipelines/ingest/inferencex.py",
+    "pipelines/ingest/mapping.py",
+    "pipelines/ingest/reading.py",
+    "pipelines/ingest/results.py",
+    "pipelines/ingest/runs.py",
+    "pipelines/detect/health.py",
+    "warehouse/canonical.py",
+    "warehouse/cell.py",
+    "warehouse/clock.py",
+    "warehouse/events.py",
+    "warehouse/image.py",
+    "warehouse/schemas.py",
+    "warehouse/vocabulary.py",
+    "warehouse/data",
+)
+"""Files and folders that `runs`, `points`, `builds` and `quarantine` follow from (a test compares them with the imports)."""
+DETECTION = (*FACTS, *UPSTREAM, "pipelines/detect", "pipelines/statements.py", "changelog")
+"""… and `noise`, `diffs`, `shifts`, `links`."""

@@ -1,0 +1,151 @@
+"""The tables `runs`, `builds` and `quarantine`, which follow from the log and from `points`.
+
+They are brought forward by the steps that `points` has just made, where those begin where a table ends; else they are made again
+from the log and the stored points, which is quick, because they need few columns.
+Belongs here: reading, committing. Does not: any rule (the other modules of this package).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import polars as pl
+
+from pipelines.fold import builds, faults, points, runs
+from pipelines.fold.records import recorded
+from pipelines.fold.table import Step, whole
+from warehouse.log import EventLog
+from warehouse.schemas import BUILDS, QUARANTINE, RUNS
+from warehouse.store import Change, Mark
+
+_KEY = ("run_source", "run_id", "run_attempt")
+Made = tuple[pl.DataFrame, bool]
+"""Rows, and whether they are to be added (else they are the table)."""
+
+
+def settle(log: EventLog, steps: Sequence[Step]) -> list[str]:
+    """Bring the small tables to where `points` is; return the names of those that were not there."""
+    mark = log.store.mark("points")
+    if mark is None:
+        return []
+    makers = {"runs": (_runs, _all_runs), "builds": (_builds, _all_builds), "quarantine": (_quarantine, _all_quarantine)}
+    return [name for name, (forward, anew) in makers.items() if _settle(log, name, mark, steps, forward, anew)]
+
+
+def whole_tables(log: EventLog, up_to: int) -> dict[str, pl.DataFrame]:
+    """Return `points`, `runs`, `builds` and `quarantine` as they follow from the log up to a sequence, whatever is stored."""
+    step = whole(log, up_to)
+    counts = _counted(points.counts(step.rows.lazy()).collect())
+    seen = builds.seen(step.rows.lazy().select(builds.READ)).collect()
+    return {
+        "points": step.rows,
+        "runs": runs.table(step.known, counts),
+        "builds": builds.table(seen),
+        "quarantine": _all_quarantine(log, [step], up_to),
+    }
+
+
+def _settle(
+    log: EventLog,
+    name: str,
+    wanted: Mark,
+    steps: Sequence[Step],
+    forward: Callable[[EventLog, pl.LazyFrame, Sequence[Step]], Made],
+    anew: Callable[[EventLog, Sequence[Step], int], pl.DataFrame],
+) -> bool:
+    def attempt(scan: pl.LazyFrame, mark: Mark | None) -> Change | None:
+        if mark == wanted:
+            return None
+        if steps and mark is not None and mark.code == wanted.code and mark.up_to == steps[0].after and not _again(steps):
+            frame, added = forward(log, scan, steps)
+            return Change(frame, wanted, "append" if added else "overwrite")
+        return Change(anew(log, steps, wanted.up_to), wanted, "overwrite")
+
+    return log.store.commit(name, attempt) is not None
+
+
+def _again(steps: Sequence[Step]) -> bool:
+    return any(step.whole or step.replaced for step in steps)
+
+
+def _runs(_log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step]) -> Made:
+    """Return the runs that the steps are about, where none of them was there before; all runs where one was."""
+    known = runs.Runs()
+    for step in steps:  # a later step knows all that an earlier one does of the same run
+        known.by_subject |= step.known.by_subject
+        known.run_decisions |= step.known.run_decisions
+    added: Counter[tuple[str, str, int]] = Counter()
+    for step in steps:
+        added.update(_counted(points.counts(step.rows.lazy()).collect()))
+    new = runs.table(known, added)
+    stored = scan.collect()
+    same = stored.join(new.select(_KEY), on=_KEY, how="semi")
+    if same.is_empty():
+        return new, True
+    before = {(row["run_source"], row["run_id"], row["run_attempt"]): row["points"] for row in same.iter_rows(named=True)}
+    total = {key: added[key] + before.get(key, 0) for key in added.keys() | before.keys()}
+    return pl.concat([stored.join(new.select(_KEY), on=_KEY, how="anti"), runs.table(known, total)]), False
+
+
+def _counted(counts: pl.DataFrame) -> dict[tuple[str, str, int], int]:
+    return {(source, number, attempt): count for source, number, attempt, count in counts.iter_rows()}
+
+
+def _all_runs(log: EventLog, _steps: Sequence[Step], up_to: int) -> pl.DataFrame:
+    counts = _counted(log.store.collect("points", points.counts(log.store.scan("points"))))
+    return runs.table(runs.fold(log.read(*runs.EVENT_TYPES, up_to=up_to)), counts).select(RUNS.schema.names())
+
+
+def _builds(_log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step]) -> Made:
+    together = scan.collect()
+    for step in steps:
+        together = builds.joined(together, builds.seen(step.rows.lazy().select(builds.READ)).collect())
+    return builds.table(together), False
+
+
+def _all_builds(log: EventLog, _steps: Sequence[Step], _up_to: int) -> pl.DataFrame:
+    seen = builds.seen(log.store.scan("points").select(builds.READ))
+    return builds.table(log.store.collect("points", seen)).select(BUILDS.schema.names())
+
+
+def _quarantine(log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step]) -> Made:
+    """Return the new faults, where the steps read no place of an old one after all; all faults that stand where they did."""
+    events = pl.concat([step.events for step in steps])
+    new = _standing(log, faults.met(events))
+    new = pl.concat([new, *(faults.refused(step.events, step.refused) for step in steps)])
+    stored = scan.collect()
+    read = events.filter(pl.col("event_type") == "ResultRecorded").select(sha256="source_sha256", position="source_position")
+    still = faults.standing(stored, read)
+    return (new, True) if still.height == stored.height else (pl.concat([still, new]), False)
+
+
+def _all_quarantine(log: EventLog, steps: Sequence[Step], up_to: int) -> pl.DataFrame:
+    met = _standing(log, faults.met(log.read("RecordQuarantined", up_to=up_to)))
+    return pl.concat([met, _all_refused(log, steps, up_to)]).select(QUARANTINE.schema.names())
+
+
+def _all_refused(log: EventLog, steps: Sequence[Step], up_to: int) -> pl.DataFrame:
+    """Return the faults of results that are recorded and no points: as the fold of all tells, else as they are read now."""
+    if len(steps) == 1 and steps[0].whole:
+        reasons = steps[0].refused
+        if reasons.is_empty():
+            return QUARANTINE.schema.to_frame()
+        told = log.scan("ResultRecorded", up_to=up_to).filter(pl.col("sequence").is_in(reasons["sequence"].implode()))
+        return faults.refused(log.store.collect("events", told), reasons)
+    mapped = log.store.scan("points").select("sequence")
+    lost = log.scan("ResultRecorded", up_to=up_to).join(mapped, on="sequence", how="anti")
+    results = log.store.collect("events", lost).sort("sequence")
+    known = runs.fold(log.about(set(results["subject"].to_list()), *runs.EVENT_TYPES, up_to=up_to))
+    return faults.refused(results, recorded(results, known.starts()).refused)
+
+
+def _standing(log: EventLog, met: pl.DataFrame) -> pl.DataFrame:
+    """Return the faults but those whose place the log has a result from."""
+    if met.is_empty():
+        return met
+    files = met["sha256"].unique().implode()
+    read = log.scan("ResultRecorded").filter(pl.col("source_sha256").is_in(files)).select("source_sha256", "source_position")
+    return faults.standing(
+        met, log.store.collect("events", read).rename({"source_sha256": "sha256", "source_position": "position"})
+    )
