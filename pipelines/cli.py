@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -31,17 +32,21 @@ def _handled(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
-        from pipelines.console import ExitStatus, say
+        from pipelines.console import ExitStatus, Terminated, say, until_terminated
         from warehouse.errors import ShiftlogError
 
         try:
-            return command(*args, **kwargs)
+            with until_terminated():
+                return command(*args, **kwargs)
         except ShiftlogError as error:
             say(f"shiftlog: {error}")
             sys.exit(error.exit_code)
         except KeyboardInterrupt:
             say("shiftlog: interrupted; nothing is half done, run it again")
             sys.exit(ExitStatus.INTERRUPTED)
+        except Terminated:
+            say("shiftlog: terminated; nothing is half done, run it again")
+            sys.exit(ExitStatus.TERMINATED)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(ExitStatus.OK)
@@ -58,6 +63,36 @@ def _log(context: click.Context, *, must_exist: bool = True) -> EventLog:
     if must_exist and not store.exists("events"):
         raise InputError(f"no warehouse at {store.uri}; run `shiftlog ingest PATH` first, or name one with --warehouse")
     return EventLog(store)
+
+
+def _as_of(command: Any) -> Any:
+    return click.option("--as-of", metavar="D", help="As it was known at the end of this day (UTC), or at this time.")(command)
+
+
+def _workers(command: Any) -> Any:
+    return click.option(
+        "--workers",
+        metavar="KIND",
+        default="processes",
+        show_default=True,
+        envvar="SHIFTLOG_WORKERS",
+        help="Where heavy work runs: serial, processes[:N], ray[:HOST:PORT].",
+    )(command)
+
+
+@contextmanager
+def _known(log: EventLog, as_of: str | None, progress: Any = None) -> Iterator[EventLog]:
+    """Give the log as it was known at --as-of, with progress while its tables are made."""
+    if as_of is None:
+        yield log
+        return
+    from pipelines.as_of import known
+    from pipelines.console import Progress
+
+    shown = progress or Progress("as of, step")
+    with known(log, as_of, shown.step) as past:
+        shown.close()
+        yield past
 
 
 def _formats(*names: str) -> Callable[[Any], Any]:
@@ -88,9 +123,18 @@ def main(context: click.Context, warehouse: str | None) -> None:
     metavar="KEY=VALUE",
     help="Declare engine, run_id or run_source where a file does not say.",
 )
+@click.option("--correct", is_flag=True, help="What the run.json files say holds from now on, also against later reports.")
+@_workers
 @click.pass_context
 @_handled
-def ingest(context: click.Context, paths: tuple[str, ...], measured_at: str | None, settings: tuple[str, ...]) -> None:
+def ingest(
+    context: click.Context,
+    paths: tuple[str, ...],
+    measured_at: str | None,
+    settings: tuple[str, ...],
+    correct: bool,
+    workers: str,
+) -> None:
     """Take in files, folders, .zip, .jsonl, .gz and git repositories; the format is recognised by content.
 
     \b
@@ -100,21 +144,32 @@ def ingest(context: click.Context, paths: tuple[str, ...], measured_at: str | No
       shiftlog ingest sglang.git --set engine=sglang      commits and tags of a local clone
       shiftlog ingest https://github.com/vllm-project/vllm    … of a mirror that is made (blob:none)
 
-    Safe to run twice: what the log has already is not added again. What cannot be read goes to `quarantine`.
+    Safe to run twice, and by several at once: what the log has already is not added again, and files that were read before are
+    passed over. What cannot be read goes to `quarantine`.
     """
     from pipelines import summaries
     from pipelines.console import ExitStatus, Progress
+    from pipelines.following import Follower
     from pipelines.ingest.intake import ingest as run_ingest
-    from pipelines.projections import refresh
     from pipelines.settings import declared, mirrors_folder
     from warehouse.clock import system_clock
 
-    known = declared(measured_at, settings)
     log = _log(context, must_exist=False)
+    known = declared(measured_at, settings, revision=log.last_sequence() + 1 if correct else 0)
+    tables = Follower(log)
     progress = Progress("reading")
-    intake = run_ingest(log, paths, known, recorded_at=system_clock(), mirrors=mirrors_folder(log.store), announce=progress.step)
+    intake = run_ingest(
+        log,
+        paths,
+        known,
+        recorded_at=system_clock(),
+        mirrors=mirrors_folder(log.store),
+        announce=progress.step,
+        fold=tables.fold,
+        workers=workers,
+    )
     progress.step("tables")
-    refresh(log)
+    tables.settle()
     progress.close()
     summaries.say_intake(intake)
     summaries.say_reused(log.store)
@@ -125,14 +180,19 @@ def ingest(context: click.Context, paths: tuple[str, ...], measured_at: str | No
 
 
 @main.command()
+@_as_of
+@_workers
 @click.pass_context
 @_handled
-def detect(context: click.Context) -> None:
+def detect(context: click.Context, as_of: str | None, workers: str) -> None:
     """Compare every observation with its previous comparable one; write noise, diffs, shifts and links.
 
+    With --as-of nothing is written: it tells what a detection would have said then.
+
     \b
-    Example:
+    Examples:
       shiftlog detect && shiftlog shifts
+      shiftlog detect --as-of 2026-01-15
     """
     from pipelines import summaries
     from pipelines.console import Progress
@@ -141,7 +201,12 @@ def detect(context: click.Context) -> None:
 
     log = _log(context)
     progress = Progress("detect, step")
-    new = run_detection(log, system_clock(), progress.step)
+    if as_of is not None:
+        with _known(log, as_of, progress) as past:
+            progress.close()
+            summaries.say_detection(past.store, None)
+        return
+    new = run_detection(log, system_clock(), progress.step, workers)
     progress.close()
     summaries.say_detection(log.store, new)
 
@@ -150,24 +215,30 @@ def detect(context: click.Context) -> None:
 @click.option("--engine", metavar="E", help="Only this engine: vllm, sglang, trtllm, …")
 @click.option("--since", metavar="D", help="Only shifts seen on or after this day (YYYY-MM-DD).")
 @click.option("--status", type=click.Choice(["suspected", "confirmed", "recovered", "retracted"]), help="Only this status.")
+@_as_of
 @_formats("table", "json", "csv")
 @click.pass_context
 @_handled
-def shifts(context: click.Context, engine: str | None, since: str | None, status: str | None, output: str) -> None:
+def shifts(
+    context: click.Context, engine: str | None, since: str | None, status: str | None, as_of: str | None, output: str
+) -> None:
     """List what moved, and how sure we are.
 
     \b
     Examples:
       shiftlog shifts --engine sglang --status confirmed
       shiftlog shifts --since 2026-01-01 --format json | jq '.[].shift_id'
+      shiftlog shifts --as-of 2026-01-15                   what we would have said then
     """
     from pipelines import summaries
     from pipelines.answers import find_shifts
     from pipelines.settings import canonical_engine, day
 
     log = _log(context)
-    summaries.warn_if_stale(log)
-    found = find_shifts(log.store, engine=canonical_engine(engine), since=day(since, "--since"), status=status)
+    if as_of is None:
+        summaries.warn_if_stale(log)
+    with _known(log, as_of) as known:
+        found = find_shifts(known.store, engine=canonical_engine(engine), since=day(since, "--since"), status=status)
     summaries.out_shifts(found, output)
 
 
@@ -222,11 +293,10 @@ def changes(context: click.Context, engine: str, start: str, end: str, output: s
     """
     from pipelines import summaries
     from pipelines.answers import upstream_changes
-    from pipelines.projections import refresh
     from pipelines.settings import configuration
 
     log, facets = _log(context), configuration(facets)
-    refresh(log)
+    summaries.refresh_or_say(log)
     answer = upstream_changes(log.store, (engine, start, end), facets, limit if output == "json" else limit or 20)
     summaries.out_changes(answer, output)
 
@@ -251,9 +321,10 @@ def build(images: tuple[str, ...], output: str) -> None:
 
 @main.command()
 @click.option("--out", "folder", metavar="DIR", default="shiftlog-report", show_default=True, help="Folder for index.html.")
+@_as_of
 @click.pass_context
 @_handled
-def report(context: click.Context, folder: str) -> None:
+def report(context: click.Context, folder: str, as_of: str | None) -> None:
     """Write one self-contained HTML page: shifts, histories, velocity. It needs no network.
 
     \b
@@ -265,17 +336,22 @@ def report(context: click.Context, folder: str) -> None:
     from pipelines.pages import write_report
 
     log = _log(context)
-    summaries.warn_if_stale(log)
-    say(f"wrote {write_report(log.store, folder)}")
+    if as_of is None:
+        summaries.warn_if_stale(log)
+    with _known(log, as_of) as known:
+        say(f"wrote {write_report(known.store, folder)}")
 
 
 @main.command()
 @click.argument("query")
+@_as_of
 @_formats("table", "json", "csv", "parquet")
 @click.pass_context
 @_handled
-def sql(context: click.Context, query: str, output: str) -> None:
+def sql(context: click.Context, query: str, as_of: str | None, output: str) -> None:
     """Ask the tables in SQL (DuckDB's dialect), read-only. Times are UTC.
+
+    `points` and `runs` leave out what was retracted; `all_points` and `all_runs` have it, with the reason.
 
     \b
     Examples:
@@ -283,14 +359,17 @@ def sql(context: click.Context, query: str, output: str) -> None:
       shiftlog sql "DESCRIBE points"
       shiftlog sql "SELECT hardware, isl, osl, reported_pct, steady_pct FROM diffs WHERE to_engine_version = '0.13.0'"
       shiftlog sql "FROM points" --format parquet > points.parquet
+      shiftlog sql "SELECT count(*) FROM points" --as-of 2026-01-15
     """
     from pipelines import summaries
-    from pipelines.projections import refresh
     from warehouse.sql import query as run_query
 
     log = _log(context)
-    refresh(log)
-    summaries.out_frame(run_query(log.store, query), output)
+    if as_of is None:
+        summaries.refresh_or_say(log)
+    with _known(log, as_of) as known:
+        answer = run_query(known.store, query)
+    summaries.out_frame(answer, output)
 
 
 @main.command("log")
@@ -315,21 +394,53 @@ def show_log(context: click.Context, event_type: str | None, after: int, limit: 
 
 
 @main.command()
+@click.argument("target", metavar="RUN|POINT")
+@click.option("--reason", metavar="TEXT", required=True, help="Why; it stays visible with the decision.")
+@click.option("--undo", is_flag=True, help="It does count after all.")
 @click.pass_context
 @_handled
-def rebuild(context: click.Context) -> None:
+def retract(context: click.Context, target: str, reason: str, undo: bool) -> None:
+    """Decide that a run, or one point of it, does not count. Nothing is deleted; the decision is an event and can be undone.
+
+    RUN: SOURCE/NUMBER/ATTEMPT, all attempts without the last part, or the number alone. POINT: the beginning of a point_id.
+
+    \b
+    Examples:
+      shiftlog retract 20613446912 --reason "test branch"
+      shiftlog retract local/at-2025-12-31T06:10:00Z --reason "wrong draft model"
+      shiftlog sql "SELECT run_id, retraction, count(*) FROM all_points WHERE retraction IS NOT NULL GROUP BY ALL"
+    """
+    from pipelines.console import say
+    from pipelines.following import refresh
+    from pipelines.retraction import retract as run_retract
+    from warehouse.clock import system_clock
+
+    log = _log(context)
+    refresh(log)
+    runs = run_retract(log, target, reason, system_clock(), reinstate=undo)
+    refresh(log)
+    for run in runs:
+        say(f"{'reinstated' if undo else 'retracted'} {run}; `shiftlog detect` looks at the shifts again")
+
+
+@main.command()
+@_workers
+@click.pass_context
+@_handled
+def rebuild(context: click.Context, workers: str) -> None:
     """Build every table but the log again, from the log alone.
 
     \b
-    Example:
+    Examples:
       shiftlog rebuild
+      shiftlog rebuild --workers ray:head-node:6379
     """
     from pipelines import projections, summaries
     from pipelines.console import Progress
     from warehouse.clock import system_clock
 
     progress = Progress("rebuild, step")
-    hashes = projections.rebuild(_log(context), system_clock(), progress.step)
+    hashes = projections.rebuild(_log(context), system_clock(), progress.step, workers)
     progress.close()
     summaries.out_rebuild(hashes)
 
@@ -345,12 +456,58 @@ def verify(context: click.Context) -> None:
       shiftlog verify || echo "ask before you trust this warehouse"
     """
     from pipelines import summaries
-    from pipelines.console import ExitStatus
+    from pipelines.console import ExitStatus, Progress
     from pipelines.verification import verify as run_verify
 
-    findings = run_verify(_log(context))
+    progress = Progress("verify, step")
+    findings = run_verify(_log(context), progress.step)
+    progress.close()
     summaries.out_findings(findings)
     if findings:
+        sys.exit(ExitStatus.FAILED)
+
+
+@main.command()
+@click.pass_context
+@_handled
+def compact(context: click.Context) -> None:
+    """Merge small files of every table, write checkpoints, and drop files of projections that were replaced a day ago or earlier.
+
+    Not needed as a rule: every commit merges what has become many. The log loses nothing, ever.
+
+    \b
+    Example:
+      shiftlog compact
+    """
+    from pipelines import summaries, upkeep
+    from pipelines.console import Progress
+
+    progress = Progress("compact, step")
+    done = upkeep.compact(_log(context).store, progress.step)
+    progress.close()
+    summaries.out_compacted(done)
+
+
+@main.command()
+@_formats("table", "json")
+@click.pass_context
+@_handled
+def doctor(context: click.Context, output: str) -> None:
+    """Look at environment, disk, tables and clock; say what is wrong and what to do. Reads only.
+
+    \b
+    Example:
+      shiftlog doctor
+    """
+    from pipelines import summaries
+    from pipelines.console import ExitStatus
+    from pipelines.doctor import examine
+    from warehouse.clock import system_clock
+    from warehouse.store import default_uri
+
+    findings = examine(context.obj or default_uri(), os.environ, system_clock())
+    summaries.out_examination(findings, output)
+    if any(finding.level == "error" for finding in findings):
         sys.exit(ExitStatus.FAILED)
 
 

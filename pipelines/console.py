@@ -10,9 +10,11 @@ import io
 import json
 import math
 import re
+import signal
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime
 from enum import IntEnum
 from typing import Any
@@ -26,13 +28,36 @@ STEP_SECONDS = 0.2
 
 
 class ExitStatus(IntEnum):
-    """Exit statuses: all good; failed; wrong usage; done, but some input went to quarantine; interrupted."""
+    """Exit statuses: all good; failed; wrong usage; done, but some input went to quarantine; interrupted; terminated."""
 
     OK = 0
     FAILED = 1
     USAGE = 2
     QUARANTINED = 3
     INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class Terminated(BaseException):
+    """The process was asked to end (SIGTERM)."""
+
+
+@contextmanager
+def until_terminated() -> Iterator[None]:
+    """Raise Terminated where SIGTERM arrives, so that what was started is ended and one line is said."""
+
+    def end(_number: int, _frame: object) -> None:
+        raise Terminated
+
+    try:
+        before = signal.signal(signal.SIGTERM, end)
+    except ValueError:  # not the main thread: somebody else handles signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def safe(text: object) -> str:

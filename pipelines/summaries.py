@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from polars.exceptions import PanicException
@@ -13,8 +14,12 @@ from polars.exceptions import PanicException
 from pipelines.console import clipped, finite, out, out_csv, out_json, out_table, safe, say
 from pipelines.ingest import formats
 from pipelines.ingest.intake import Intake
-from warehouse.errors import InputError, QueryError
+from warehouse.errors import InputError, QueryError, StoreError
 from warehouse.store import Store
+
+if TYPE_CHECKING:
+    from pipelines.doctor import Finding
+    from pipelines.upkeep import Compacted
 
 LOG_COLUMNS = ("sequence", "event_type", "subject", "occurred_at", "recorded_at", "source_name", "source_position")
 FAULTS_SHOWN = 10
@@ -35,7 +40,7 @@ def say_intake(intake: Intake) -> None:
     parts = [_count(read[kind], word) for kind, word in kinds if read[kind]]
     empty = f" (empty: {_some(intake.empty)})" if intake.empty else ""
     say(
-        f"read {', '.join(parts) or 'nothing'} from {_count(intake.files, 'file')}{empty}; "
+        f"read {', '.join(parts) or 'nothing'} from {_count(intake.files, 'file')}{empty}{_passed_over(intake.known)}; "
         f"{len(intake.quarantined):,} in quarantine; {_count(sum(intake.new.values()), 'new event')}"
     )
     for kind, name in sorted(intake.unknown_names):
@@ -48,6 +53,10 @@ def say_intake(intake: Intake) -> None:
         say(f"  not looked at: {_some(intake.ignored)}")
     for failure in intake.failed:
         say(f"  failed: {failure}")
+
+
+def _passed_over(known: int) -> str:
+    return f", passed over {_count(known, 'file')} read before" if known else ""
 
 
 def say_reused(store: Store) -> None:
@@ -66,16 +75,26 @@ def _count(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}" if word != "dependency" else f"{number:,} dependencies"
 
 
-def say_detection(store: Store, new: int) -> None:
-    """Say how many comparisons were made and what they gave."""
+def say_detection(store: Store, new: int | None) -> None:
+    """Say how many comparisons were made and what they gave; *new* statements, None where nothing was stated."""
     diffs = store.count("diffs")
     shifts = store.read("shifts").filter(pl.col("status") != "retracted")
     notices = shifts.filter(pl.col("attribution") == "measurement").height
     engine = shifts.filter(pl.col("attribution") == "engine").height
     say(
         f"{_count(diffs, 'comparison')}: {_count(shifts.height, 'shift')}, {engine:,} attributed to an engine build, "
-        f"{_count(notices, 'measurement notice')}; {_count(new, 'new statement')}"
+        f"{_count(notices, 'measurement notice')}" + ("" if new is None else f"; {_count(new, 'new statement')}")
     )
+
+
+def refresh_or_say(log: Any) -> None:
+    """Bring the tables up to the log; say so where that fails (a full disk): what is there can still be read."""
+    from pipelines.following import refresh
+
+    try:
+        refresh(log)
+    except StoreError as error:
+        say(f"note: the tables could not be brought up to the log and may lack its last events: {error}")
 
 
 def warn_if_stale(log: Any) -> None:
@@ -257,6 +276,27 @@ def out_findings(findings: list[str]) -> None:
     for finding in findings:
         out(safe(finding))
     say("the log and its tables are sound" if not findings else f"{_count(len(findings), 'finding')}")
+
+
+def out_compacted(done: list[Compacted]) -> None:
+    """Print what a compaction did."""
+    out_table(
+        ("table", "files before", "after", "deleted"),
+        [(one.table, one.before, one.after, one.deleted) for one in done],
+        right=(1, 2, 3),
+    )
+
+
+def out_examination(findings: list[Finding], output: str) -> None:
+    """Print what the doctor found; as a table only what is not well, unless all is."""
+    if output == "json":
+        out_json([asdict(finding) for finding in findings])
+        return
+    for finding in findings:
+        if finding.level != "ok":
+            out(safe(f"{finding.level}: {finding.what}" + (f"; {finding.fix}" if finding.fix else "")))
+    well = sum(finding.level == "ok" for finding in findings)
+    say(f"{_count(well, 'check')} well, {_count(len(findings) - well, 'finding')}")
 
 
 def out_formats() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
@@ -14,23 +16,39 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pipelines.cli import main
-from tests.records import row, sweep, write_run
+from tests.records import row, run_object, sweep, write_run
+from warehouse.schemas import PROJECTIONS
+from warehouse.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
 OLD, NEW = "vllm/vllm-openai:v0.90.0", "vllm/vllm-openai:v0.91.0"
 
 
+@pytest.fixture(autouse=True)
+def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start no workers for the little that is detected here; what is made once below is made by the default ones."""
+    monkeypatch.setenv("SHIFTLOG_WORKERS", "serial")
+
+
 @pytest.fixture
-def warehouse(tmp_path: Path) -> Path:
+def warehouse(tmp_path: Path, made: Path) -> Path:
     """Three repeats of one build and then a build that is eight per cent slower, ingested and detected."""
-    runs = tmp_path / "runs"
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "warehouse"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make what `warehouse` is a copy of, once."""
+    folder = tmp_path_factory.mktemp("made")
+    runs = folder / "runs"
     for day, wobble in ((1, 1.0), (2, 1.002), (3, 0.999)):
         write_run(runs, day, f"2026-01-0{day}T06:00:00Z", sweep(image=OLD, speed=wobble))
     write_run(runs, 4, "2026-01-04T06:00:00Z", sweep(image=NEW, speed=0.92))
-    place = tmp_path / "warehouse"
+    place = folder / "warehouse"
     assert call(place, "ingest", str(runs)).exit_code == 0
     assert call(place, "detect").exit_code == 0
-    return place
+    return folder
 
 
 def call(warehouse: Path, *arguments: str) -> Result:
@@ -51,6 +69,9 @@ def test_help_of_every_verb_has_an_example() -> None:
         "log",
         "rebuild",
         "verify",
+        "retract",
+        "compact",
+        "doctor",
     }
     for name in main.commands:
         result = CliRunner().invoke(main, [name, "--help"])
@@ -73,7 +94,7 @@ def test_ingest_says_what_it_read_and_twice_adds_nothing(warehouse: Path, tmp_pa
     again = call(warehouse, "ingest", str(tmp_path / "runs"))
     assert again.exit_code == 0
     assert again.stdout == ""
-    assert "4 runs, 20 points from 8 files; 0 in quarantine; 0 new events" in again.stderr
+    assert "read 4 runs from 4 files, passed over 4 files read before; 0 in quarantine; 0 new events" in again.stderr
 
 
 def test_what_cannot_be_read_gives_status_3_and_the_rest_goes_in(warehouse: Path, tmp_path: Path) -> None:
@@ -240,17 +261,15 @@ def test_sql_formats(warehouse: Path) -> None:
 
 def test_rebuild_gives_the_same_content_and_verify_agrees(warehouse: Path) -> None:
     lines = call(warehouse, "rebuild").stdout.splitlines()[2:]
-    assert len(lines) == 11
+    assert {line.split()[0] for line in lines} == set(PROJECTIONS)
     assert all(line.endswith("same") for line in lines)
     assert call(warehouse, "verify").exit_code == 0
 
 
 def test_verify_finds_a_table_that_does_not_follow_from_the_log(warehouse: Path) -> None:
-    from warehouse.store import Store
-
     store = Store(str(warehouse))
     points = store.read("points")
-    store.overwrite("points", points.with_columns(tput_per_gpu=pl.col("tput_per_gpu") * 2), store.up_to("points") or 0)
+    store.overwrite("points", points.with_columns(tput_per_gpu=pl.col("tput_per_gpu") * 2), store.mark("points"))
     result = call(warehouse, "verify")
     assert result.exit_code == 1
     assert "table points does not follow from the log; run `shiftlog rebuild`" in result.stdout
@@ -325,3 +344,184 @@ def test_strangers_text_does_not_reach_the_terminal_raw(tmp_path: Path) -> None:
     write_run(tmp_path / "runs", 1, "2026-01-01T06:00:00Z", [row(4, hw="\x1b[31mred\x07")])
     result = call(tmp_path / "warehouse", "ingest", str(tmp_path / "runs"))
     assert "\x1b" not in result.stderr and "\x07" not in result.stderr
+
+
+def at(monkeypatch: pytest.MonkeyPatch, day: int) -> None:
+    """Let it be noon of a day of February 2026."""
+    monkeypatch.setattr("warehouse.clock.system_clock", lambda: datetime(2026, 2, day, 12, tzinfo=UTC))
+
+
+@pytest.fixture
+def history(tmp_path: Path, learned: Path) -> Path:
+    """Three repeats of a build learned on 1 February, the slower build on the 10th, its repeat on the 20th."""
+    return Path(shutil.copytree(learned, tmp_path / "warehouse"))
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make what `history` is a copy of, once."""
+    folder = tmp_path_factory.mktemp("learned")
+    place = folder / "warehouse"
+    nights = {1: [(1, OLD, 1.0), (2, OLD, 1.002), (3, OLD, 0.999)], 10: [(4, NEW, 0.92)], 20: [(5, NEW, 0.921)]}
+    with pytest.MonkeyPatch.context() as patch:
+        for day, runs in nights.items():
+            at(patch, day)
+            for number, image, speed in runs:
+                write_run(folder / f"runs{day}", number, f"2026-01-0{number}T06:00:00Z", sweep(image=image, speed=speed))
+            assert call(place, "ingest", str(folder / f"runs{day}")).exit_code == 0
+            assert call(place, "detect").exit_code == 0
+    return place
+
+
+def versions(place: Path) -> dict[str, int]:
+    store = Store(str(place))
+    return {name: store.version(name) for name in ("events", *PROJECTIONS)}
+
+
+def counted(place: Path, *arguments: str) -> int:
+    (line,) = json.loads(call(place, "sql", *arguments, "--format", "json").stdout)
+    return int(line["n"])
+
+
+COUNT = "SELECT count(*) AS n FROM points"
+BEFORE_NOON, NOON = "2026-02-10T11:59:59Z", "2026-02-10T12:00:00Z"
+KNOWN = [
+    ("2026-02-01", 15, []),
+    ("2026-02-09", 15, []),
+    (BEFORE_NOON, 15, []),
+    (NOON, 20, ["suspected"]),
+    ("2026-02-10", 20, ["suspected"]),
+    ("2026-02-19", 20, ["suspected"]),
+    ("2026-02-20", 25, ["confirmed"]),
+    ("2030-01-01", 25, ["confirmed"]),
+]
+
+
+def test_as_of_a_day_is_what_was_known_at_its_end(history: Path) -> None:
+    before = versions(history)
+    for when, points, statuses in KNOWN:
+        assert counted(history, COUNT, "--as-of", when) == points, when
+        shown = json.loads(call(history, "shifts", "--as-of", when, "--format", "json").stdout)
+        assert [shift["status"] for shift in shown] == statuses, when
+    assert versions(history) == before
+    assert counted(history, COUNT) == 25
+
+
+def test_detect_as_of_a_day_tells_and_writes_nothing(history: Path) -> None:
+    before = versions(history)
+    told = call(history, "detect", "--as-of", "2026-02-05")
+    assert told.exit_code == 0 and ": 0 shifts, 0 attributed to an engine build" in told.stderr
+    told = call(history, "detect", "--as-of", "2026-02-10")
+    assert ": 1 shift, 1 attributed to an engine build" in told.stderr and "statement" not in told.stderr
+    assert versions(history) == before
+
+
+def test_report_as_of_a_day_knows_nothing_later(history: Path, tmp_path: Path) -> None:
+    for when, knows in (("2026-02-05", False), ("2026-02-10", True)):
+        folder = tmp_path / f"page-{when}"
+        assert call(history, "report", "--out", str(folder), "--as-of", when).exit_code == 0
+        text = (folder / "index.html").read_text("utf-8")
+        assert "v0.90.0" in text and ("v0.91.0" in text) is knows
+
+
+@pytest.mark.parametrize("verb", [("detect",), ("shifts",), ("sql", COUNT), ("report",)])
+@pytest.mark.parametrize(
+    ("when", "words"),
+    [
+        ("2026-01-31", "nothing had been recorded by then"),
+        ("yesterday", "is not a time"),
+        ("2026-02-10T12:00:00", "no time zone"),
+    ],
+)
+def test_as_of_a_time_that_cannot_be_is_one_line(history: Path, verb: tuple[str, ...], when: str, words: str) -> None:
+    result = call(history, *verb, "--as-of", when)
+    assert result.exit_code == 2
+    assert result.stdout == "" and result.stderr.count("\n") == 1
+    assert result.stderr.startswith("shiftlog: --as-of") and words in result.stderr
+
+
+def test_what_was_retracted_is_left_out_until_that_is_undone(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at(monkeypatch, 22)
+    said = call(history, "retract", "example/fleet/4", "--reason", "test branch")
+    assert said.exit_code == 0 and "retracted example/fleet/4/1" in said.stderr
+    assert counted(history, COUNT) == 20
+    assert counted(history, "SELECT count(*) AS n FROM runs") == 4
+    kept = "SELECT run_id, retraction, count(*) AS n FROM all_points WHERE retraction IS NOT NULL GROUP BY ALL"
+    assert json.loads(call(history, "sql", kept, "--format", "json").stdout) == [
+        {"run_id": "4", "retraction": "test branch", "n": 5}
+    ]
+    assert counted(history, COUNT, "--as-of", "2026-02-21") == 25
+    assert "run `shiftlog detect`" in call(history, "shifts").stderr
+    at(monkeypatch, 23)
+    assert call(history, "retract", "4", "--reason", "it was main", "--undo").stderr.startswith("reinstated example/fleet/4/1")
+    assert counted(history, COUNT) == 25
+    assert counted(history, COUNT, "--as-of", "2026-02-22") == 20
+    assert call(history, "verify").exit_code == 0
+
+
+def test_a_single_point_can_be_retracted(history: Path) -> None:
+    wanted = "SELECT point_id FROM points WHERE run_id = '4' AND concurrency = 8"
+    (point,) = json.loads(call(history, "sql", wanted, "--format", "json").stdout)
+    assert call(history, "retract", point["point_id"][:12], "--reason", "cold").exit_code == 0
+    assert counted(history, COUNT) == 24
+    assert json.loads(call(history, "sql", wanted, "--format", "json").stdout) == []
+    assert call(history, "retract", point["point_id"], "--reason", "was warm", "--undo").exit_code == 0
+    assert counted(history, COUNT) == 25
+
+
+def test_a_detection_leaves_out_what_was_retracted(history: Path) -> None:
+    for number in ("4", "5"):
+        call(history, "retract", number, "--reason", "bad host")
+    call(history, "detect")
+    shown = json.loads(call(history, "shifts", "--format", "json").stdout)
+    assert [shift["status"] for shift in shown] == ["retracted"]
+
+
+@pytest.mark.parametrize(
+    ("target", "reason", "words"),
+    [("99", "x", "no such run or point"), ("ffffffff", "x", "no such run or point"), ("4", " ", "--reason")],
+)
+def test_a_retraction_of_nothing_or_for_nothing_is_refused(history: Path, target: str, reason: str, words: str) -> None:
+    before = versions(history)
+    result = call(history, "retract", target, "--reason", reason)
+    assert result.exit_code == 2 and words in result.stderr and result.stderr.count("\n") == 1
+    assert versions(history) == before
+
+
+def test_compact_loses_nothing(history: Path) -> None:
+    events = call(history, "log", "--limit", "1000", "--format", "json").stdout
+    points = call(history, "sql", "FROM points", "--format", "csv").stdout
+    result = call(history, "compact")
+    assert result.exit_code == 0
+    assert {line.split()[0] for line in result.stdout.splitlines()[2:]} == {"events", *PROJECTIONS}
+    assert call(history, "log", "--limit", "1000", "--format", "json").stdout == events
+    assert call(history, "sql", "FROM points", "--format", "csv").stdout == points
+    assert call(history, "verify").exit_code == 0
+    assert call(history, "compact").exit_code == 0
+
+
+def test_a_correction_holds_against_later_reports(tmp_path: Path) -> None:
+    """Started on the 1st, they say; the user says the 9th; then the source changes its report again."""
+    place, folder = tmp_path / "warehouse", write_run(tmp_path / "runs", 1, "2026-01-01T06:00:00Z", sweep())
+    assert call(place, "ingest", str(folder)).exit_code == 0
+    day = "SELECT DISTINCT strftime(measured_at, '%d') AS n FROM points"
+    assert counted(place, day) == 1
+    for started, updated, option, expected in (
+        ("2026-01-09T06:00:00Z", None, "--correct", 9),
+        ("2026-01-11T06:00:00Z", "2026-01-20T06:00:00Z", None, 9),
+        ("2026-01-12T06:00:00Z", None, "--correct", 12),
+    ):
+        told = run_object(1, started, **({"updated_at": updated} if updated else {}))
+        (folder / "run.json").write_text(json.dumps(told), "utf-8")
+        assert call(place, "ingest", str(folder), *([option] if option else [])).exit_code == 0
+        assert counted(place, day) == expected
+    assert counted(place, "SELECT reports AS n FROM runs") == 4
+    assert counted(place, COUNT) == 5
+    assert call(place, "verify").exit_code == 0
+
+
+def test_workers_that_nobody_knows_are_one_line(tmp_path: Path) -> None:
+    write_run(tmp_path / "runs", 1, "2026-01-01T06:00:00Z", sweep())
+    call(tmp_path / "warehouse", "ingest", str(tmp_path / "runs"))
+    result = call(tmp_path / "warehouse", "detect", "--workers", "threads")
+    assert result.exit_code == 2 and result.stderr.count("\n") == 1 and "--workers 'threads'" in result.stderr
