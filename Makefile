@@ -7,22 +7,25 @@ INSTALLED = $(VENV)/.installed
 INSTALLED_DEV = $(VENV)/.installed-dev
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint bench eval dev clean
+.PHONY: demo test soak lint bench eval dev clean
 
 demo: $(INSTALLED)  ## sample fleet, from raw files to a page
 	$(BIN)/shiftlog demo --out shiftlog-demo
 
 test: $(INSTALLED_DEV)  ## layers and tests
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+soak: $(INSTALLED_DEV)  ## crashes, races, full disks and a thousand nights, at length
+	SHIFTLOG_SOAK=1 $(BIN)/python -m pytest -n 2 tests/soak
 
 lint: $(INSTALLED_DEV)  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(INSTALLED)  ## speed and memory of this machine, as ratios within one run
-	$(BIN)/python bench/bench.py
+bench: $(INSTALLED)  ## speed, memory and disk on this machine, as ratios within one run; BENCH="--large" adds ten million
+	$(BIN)/python bench/bench.py $(BENCH)
 
 eval: $(INSTALLED)  ## how well changes are ranked and unchanged curves left alone, on real data beside the checkout
 	$(BIN)/python bench/evaluate.py
