@@ -1,96 +1,192 @@
-"""`make bench`: how fast and how large on this machine, as ratios within one run.
+"""`make bench`: how fast and how large on this machine, as ratios within one run; writes docs/benchmarks.md.
 
-Each step runs in a process of its own (peak memory is its own), over the generated sample. A ratio compares two steps of this
-run; single times differ from machine to machine.
+The fleet is generated (`bench/fleet.py`): run folders in the shape and with the sparsity of real ones. Every step is a process of
+its own. Single times differ from machine to machine; ratios compare two steps of this run. `--runs 700` is quick, the default is
+a million records, `--large` adds the warehouse of ten million (needs about 20 GB of disk and most of an hour).
 """
 
 from __future__ import annotations
 
-import json
-import resource
+import argparse
+import os
+import platform
+import shutil
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
-STEPS = ("parse", "ingest", "again", "tables", "detect", "sql", "duckdb")
+from fleet import ROWS_PER_RUN, write_runs
+from measuring import Measured, measured
+
+HERE = Path(__file__).parent
+STEPS = HERE / "steps.py"
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+SLICE = 7000
+"""Runs that are generated, ingested and deleted together on the way to ten million."""
+Row = tuple[str, str, str]
 
 
-def step(name: str, folder: Path) -> dict[str, float]:
-    """Run one step in this process and return its seconds and peak memory."""
-    from datetime import UTC, datetime
+def step(name: str, *arguments: object) -> Measured:
+    """Run one step and say so."""
+    print(f"{name} {' '.join(map(str, arguments))} …", file=sys.stderr, flush=True)
+    return measured(STEPS, name, *map(str, arguments))
 
-    from pipelines.announcing import silent
-    from pipelines.detect.night import detect
-    from pipelines.ingest.intake import Declared, ingest
-    from pipelines.projections import refresh
-    from warehouse.log import EventLog
-    from warehouse.sql import query
+
+def best(times: int, name: str, *arguments: object) -> Measured:
+    """Return the quickest of several runs of a step that can be repeated."""
+    return min((step(name, *arguments) for _ in range(times)), key=lambda done: done.seconds)
+
+
+def size(place: Path) -> float:
+    """Return the size of the present version of all tables and their logs, MiB (replaced files are not counted)."""
+    from warehouse.schemas import TABLES
     from warehouse.store import Store
 
-    log = EventLog(Store(str(folder / "warehouse")))
-    statement = "SELECT engine, hardware, median(tput_per_gpu) FROM points GROUP BY ALL ORDER BY ALL"
-    start = time.perf_counter()
-    if name == "parse":
-        for path in sorted((folder / "sample" / "runs").rglob("agg_bmk.json")):
-            json.loads(path.read_bytes())
-    elif name in ("ingest", "again"):
-        ingest(
-            log,
-            (str(folder / "sample" / "runs"),),
-            Declared(),
-            recorded_at=datetime(2026, 3, 1, tzinfo=UTC),
-            mirrors=folder / "mirrors",
-            announce=silent,
-        )
-    elif name == "tables":
-        refresh(log, force=True)
-    elif name == "detect":
-        detect(log.store.read("points"))
-    elif name == "sql":
-        query(log.store, statement)
-    elif name == "duckdb":
-        import duckdb
-        from deltalake import DeltaTable
+    store = Store(str(place))
+    data = sum(sum(store.file_sizes(name)) for name in TABLES)
+    return (data + sum(file.stat().st_size for file in place.rglob("_delta_log/*"))) / 1024**2
 
-        files = DeltaTable(log.store.table_uri("points")).file_uris()
-        duckdb.connect().sql(statement.replace("points", f"read_parquet({files!r})")).pl()
-    seconds = time.perf_counter() - start
-    return {"seconds": seconds, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+def million(folder: Path, runs: int) -> Iterator[Row]:
+    """Yield the rows of the table for one big load."""
+    files = folder / "runs"
+    records = write_runs(files, 0, runs)
+    floor = best(3, "parse", files)
+    log = step("log", folder / "log", files)
+    shutil.rmtree(folder / "log")
+    first = step("ingest", folder / "big", files)
+    again = best(3, "ingest", folder / "big", files)
+    yield "parse the same bytes (orjson, one core)", f"{floor.seconds:.2f} s", f"{records / floor.seconds:,.0f} records/s"
+    yield (
+        f"ingest {records:,} records from {runs:,} runs to the log",
+        f"{log.seconds:.2f} s",
+        f"{log.seconds / floor.seconds:.2f} × parsing; {records / log.seconds:,.0f} records/s; peak {log.peak_mb:,.0f} MB",
+    )
+    yield (
+        "… and to the tables (`shiftlog ingest`)",
+        f"{first.seconds:.2f} s",
+        f"{first.seconds / floor.seconds:.2f} × parsing; {records / first.seconds:,.0f} records/s; peak {first.peak_mb:,.0f} MB",
+    )
+    yield (
+        "the same files again",
+        f"{again.seconds:.2f} s",
+        f"first / again {first.seconds / again.seconds:.1f}; {again.said['new']:.0f} new events",
+    )
+    yield "disk, log with raw payloads and all tables", f"{size(folder / 'big'):,.0f} MiB", f"raw JSON {_raw(files):,.0f} MiB"
+    rebuilt = step("tables", folder / "big")
+    yield (
+        "fact tables from the log alone",
+        f"{rebuilt.seconds:.2f} s",
+        f"{rebuilt.seconds / first.seconds:.2f} × ingest; content {'the same' if rebuilt.said['same'] else 'DIFFERS'}; "
+        f"peak {rebuilt.peak_mb:,.0f} MB",
+    )
+
+
+def _raw(files: Path) -> float:
+    return sum(path.stat().st_size for path in files.rglob("agg_bmk.json")) / 1024**2
+
+
+def one_run(folder: Path, runs: int) -> Iterator[Row]:
+    """Yield what one more run costs beside a small and beside the big warehouse."""
+    small, more = folder / "small", folder / "more"
+    write_runs(folder / "few", 0, 70)
+    step("ingest", small, folder / "few")
+    write_runs(more, runs, 10)
+    places = sorted(more.iterdir())
+    beside = {
+        name: [step("ingest", place, one) for one in places[:5]] for name, place in (("small", small), ("big", folder / "big"))
+    }
+    cost = {name: sorted(done.process_seconds for done in steps)[2] for name, steps in beside.items()}
+    yield (
+        f"one run of {ROWS_PER_RUN} records more, as a process of its own (median of 5)",
+        f"{cost['big']:.2f} s",
+        f"{cost['big'] / cost['small']:.2f} × the same beside {70 * ROWS_PER_RUN:,} records",
+    )
+
+
+def thousand(folder: Path, runs: int) -> Iterator[Row]:
+    """Yield what the thousandth nightly append costs."""
+    number = min(1000, runs)
+    cost = step("nights", folder / "nights", folder / "runs", number)
+    yield (
+        f"{number:,} nightly appends of {ROWS_PER_RUN} records",
+        f"{cost.said['last'] * 1000:.0f} ms the last",
+        f"{cost.said['last'] / cost.said['tenth']:.2f} × the tenth; at most {cost.said['files']:.0f} files a table",
+    )
+
+
+def large(folder: Path, slices: int) -> Iterator[Row]:
+    """Yield what a night costs beside *slices* million records, and how long one value takes."""
+    place, records = folder / "large", 0
+    for number in range(slices):
+        records += write_runs(folder / "slice", number * SLICE, SLICE)
+        step("ingest", place, folder / "slice")
+        shutil.rmtree(folder / "slice")
+    night = folder / "night"
+    costs: dict[str, list[float]] = {"empty": [], "large": []}
+    for number in range(3):
+        write_runs(night, slices * SLICE + 14 * number, 14)
+        costs["large"].append(step("ingest", place, night).seconds)
+        costs["empty"].append(step("ingest", folder / f"empty{number}", night).seconds)
+        shutil.rmtree(night)
+    value = best(3, "latest", place)
+    big, none = sorted(costs["large"])[1], sorted(costs["empty"])[1]
+    yield (
+        f"a night of {14 * ROWS_PER_RUN:,} records, then points, beside {records:,} (median of 3)",
+        f"{big:.2f} s",
+        f"{big / none:.2f} × the same beside none",
+    )
+    yield f"open, and the latest value of one cell of {records:,} points", f"{value.seconds * 1000:.0f} ms", ""
+    yield f"disk of {records:,} records", f"{size(place) / 1024:.2f} GiB", ""
+
+
+def page(rows: list[Row]) -> str:
+    """Return the page of results."""
+    lines = "\n".join(f"| {what} | {value} | {ratio} |" for what, value, ratio in rows)
+    return f"""# Benchmarks
+
+Written by `make bench` (`bench/bench.py`), which says what each step is. Ratios are within one run on one machine:
+{machine()}.
+
+| what | measured | ratio |
+|---|---|---|
+{lines}
+"""
+
+
+def machine() -> str:
+    """Return what this machine is."""
+    cpu = platform.processor() or platform.machine()
+    try:
+        names = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
+        cpu = names[0] if names else cpu
+    except OSError:
+        pass
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3
+    return f"{os.cpu_count()} cores ({cpu}), {memory:.0f} GiB, {platform.system()}, Python {platform.python_version()}"
 
 
 def main() -> None:
-    """Generate the sample, run every step three times where it can be repeated, print the table and the ratios."""
-    from pipelines.demo.sample import generate
-
-    with tempfile.TemporaryDirectory() as name:
+    """Run the steps and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=7000, help="run folders of the big load (143 records each)")
+    parser.add_argument("--large", type=int, nargs="?", const=10, default=0, help="millions of records of the large warehouse")
+    parser.add_argument("--folder", help="where to work; deleted afterwards [default: a temporary folder]")
+    parser.add_argument("--page", default=str(PAGE), help="where the results are written")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="shiftlog-bench-", dir=chosen.folder) as name:
         folder = Path(name)
-        plan = generate(folder / "sample")
-        results = {}
-        for one in STEPS:
-            runs = [_in_process(one, folder) for _ in range(1 if one == "ingest" else 3)]
-            results[one] = min(runs, key=lambda run: run["seconds"])
-        print(f"{plan.points:,} points in {plan.runs} runs")
-        for one, result in results.items():
-            print(f"  {one:8} {result['seconds']:8.3f} s  {result['peak_mb']:7.0f} MB")
-        seconds = {one: result["seconds"] for one, result in results.items()}
-        print(f"ingest (with fence and commit) / json.loads of the same bytes: {seconds['ingest'] / seconds['parse']:.1f} x")
-        print(f"second ingest / first: {seconds['again'] / seconds['ingest']:.2f} x")
-        print(
-            f"points a second: ingest {plan.points / seconds['ingest']:,.0f}, tables {plan.points / seconds['tables']:,.0f}, "
-            f"detect {plan.points / seconds['detect']:,.0f}"
-        )
-        print(f"our locked SQL / DuckDB over the same files: {seconds['sql'] / seconds['duckdb']:.2f} x")
-
-
-def _in_process(name: str, folder: Path) -> dict[str, float]:
-    done = subprocess.run([sys.executable, __file__, name, str(folder)], check=True, capture_output=True, text=True)
-    return dict(json.loads(done.stdout))
+        rows = [*million(folder, chosen.runs), *one_run(folder, chosen.runs), *thousand(folder, chosen.runs)]
+        if chosen.large:
+            rows += large(folder, chosen.large)
+    Path(chosen.page).write_text(page(rows), "utf-8")
+    sys.stdout.write(page(rows))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        print(json.dumps(step(sys.argv[1], Path(sys.argv[2]))))
-    else:
+    try:
         main()
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"step {error.cmd} failed")

@@ -24,7 +24,8 @@ def main() -> None:
         print("no real data beside the checkout (../shared/data is absent): nothing to evaluate")
         sys.exit(0)
     from pipelines.announcing import silent
-    from pipelines.ingest.intake import Declared, ingest
+    from pipelines.ingest.files import Declared
+    from pipelines.ingest.intake import ingest
     from pipelines.projections import run_detection
     from warehouse.clock import system_clock
     from warehouse.store import Store
