@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -22,14 +23,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.announcing import silent
+from pipelines.detect import spans
+from pipelines.detect.night import detect
+from pipelines.detect.observations import COLUMNS
+from pipelines.fold import table
+from pipelines.following import refresh
+from pipelines.ingest.files import Declared
+from pipelines.ingest.intake import ingest
 from pipelines.workers.contract import Workers
 from pipelines.workers.order import in_order
 from pipelines.workers.parcels import packed, unpacked
 from pipelines.workers.processes import usable_cores
 from pipelines.workers.registry import open_workers
 from tests import parts
+from tests.records import row, sweep, write_run
+from warehouse.digest import content_hash
 from warehouse.errors import ConflictError, InputError, ShiftlogError
+from warehouse.log import EventLog
+from warehouse.schemas import POINTS
+from warehouse.store import Store
 
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
 ROOT = Path(__file__).resolve().parents[1]
 NEEDS_RAY = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (pip install 'shiftlog[ray]')")
 pytestmark = pytest.mark.xdist_group("workers")  # under `--dist loadgroup` one Ray cluster serves them all
@@ -445,3 +460,43 @@ def test_processes_are_one_a_usable_core_unless_told() -> None:
     assert usable_cores() == len(os.sched_getaffinity(0))
     assert open_workers("processes").count == usable_cores()  # type: ignore[attr-defined]
     assert open_workers("processes:3").count == 3  # type: ignore[attr-defined]
+
+
+# The two heavy steps
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> EventLog:
+    """Six runs of two builds on two accelerators, one of them corrected, one re-used, one record that no reader takes."""
+    folder = tmp_path_factory.mktemp("fleet")
+    log = EventLog(Store(str(folder / "warehouse")))
+    for number in range(1, 7):
+        image = f"vllm/vllm-openai:v0.9{number // 4}.0"
+        rows = [record for label in ("h200", "b200") for record in sweep(hw=label, image=image, speed=1 + number / 1000)]
+        write_run(folder / "runs", number, f"2026-01-{number:02}T06:00:00Z", [*rows, {**row(4), "tp": -1}])
+    write_run(folder / "runs", 9, "2026-01-09T06:00:00Z", sweep(hw="h200", image="vllm/vllm-openai:v0.90.0", speed=1.001))
+    ingest(log, (str(folder / "runs"),), Declared(), recorded_at=NOW, mirrors=folder, announce=silent, workers="serial")
+    refresh(log)
+    return log
+
+
+def test_the_fold_gives_the_same_bytes_wherever_it_runs(
+    warehouse: EventLog, any_workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "PART", 17)
+    step = table.whole(warehouse, warehouse.last_sequence(), any_workers)
+    stored = warehouse.store.read("points")
+    assert stored.height == 65
+    assert content_hash(step.rows.sort(POINTS.order, maintain_order=True)) == content_hash(stored)
+
+
+def test_detection_gives_the_same_bytes_wherever_it_runs(
+    warehouse: EventLog, any_workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spans, "PART", 10)
+    assert len(spans.spans(warehouse.store)) == 2
+    there = spans.detect_stored(warehouse.store, any_workers)
+    here = detect(warehouse.store.read("points").select(COLUMNS))
+    assert here.diffs.height == 10
+    for name in ("noise", "diffs", "shifts"):
+        assert content_hash(getattr(there, name)) == content_hash(getattr(here, name))

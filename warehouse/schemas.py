@@ -193,7 +193,7 @@ POINTS = Table(
         Column("run_source", TEXT, "where the run's number is unique"),
         Column("run_id", TEXT, "benchmark run"),
         Column("run_attempt", INT, "attempt, from 1"),
-        Column("measured_at", TIME, "start of the benchmark, else of its run"),
+        Column("measured_at", TIME, "start of the benchmark, else of its run; of a re-used record, when it was measured"),
         Column("run_started_at", TIME, "start of its run"),
         Column("published_at", TIME, "when it was made public, where known"),
         Column("recorded_at", TIME, "when we learned it"),

@@ -16,6 +16,7 @@ import polars as pl
 
 from pipelines.ingest.mapping import SCHEMA
 from pipelines.ingest.results import mapper_of
+from pipelines.workers.parcels import packed, unpacked
 from warehouse.canonical import text_id
 from warehouse.log import EventLog
 from warehouse.schemas import INT, POINTS, TEXT, TIME
@@ -50,10 +51,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Rows of RECORDED, and of REFUSED: results that today's readers do not take."""
+    """Rows of RECORDED, and of REFUSED: results that today's readers do not take. It travels between processes as parcels."""
 
     rows: pl.DataFrame
     refused: pl.DataFrame
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpacked, (packed(self.rows), packed(self.refused))
+
+
+def _unpacked(rows: bytes, refused: bytes) -> Recorded:
+    return Recorded(unpacked(rows), unpacked(refused))
 
 
 def read_part(part: Part) -> Recorded:

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import polars as pl
 
-CLAIM = ("record_format", "record_hash", "retraction", "declared", "run_started_at", "sequence")
+_RECORD = ("record_format", "record_hash")
+CLAIM = (*_RECORD, "retraction", "declared", "run_started_at", "sequence", "measured_at")
 """Columns of `points` that decide."""
 
 
 def marked(points: pl.DataFrame) -> pl.DataFrame:
-    """Return *points* (any frame with the CLAIM columns, all claims of each record) with `reused`."""
+    """Return *points* (any frame with the CLAIM columns, all claims of each record) with `reused` and, by it, `measured_at`.
+
+    A record that is re-used in a later run keeps its measured time: that of the run which may claim it.
+    """
     rank = [
         pl.col("retraction").is_not_null(),
         pl.col("declared"),
         pl.when(pl.col("declared")).then(None).otherwise(pl.col("run_started_at")),
         pl.when(pl.col("declared")).then(-pl.col("sequence")).otherwise(pl.col("sequence")),
     ]
-    placed = points.with_row_index("_place").sort("record_format", "record_hash", *rank, nulls_last=True)
-    first = pl.struct("record_format", "record_hash").is_first_distinct()
-    return placed.with_columns(reused=~first).sort("_place").drop("_place")
+    placed = points.with_row_index("_place").sort(*_RECORD, *rank, nulls_last=True)
+    first = pl.struct(_RECORD).is_first_distinct()
+    told = placed.with_columns(reused=~first, measured_at=pl.col("measured_at").first().over(_RECORD))
+    return told.sort("_place").drop("_place")

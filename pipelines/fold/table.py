@@ -115,7 +115,7 @@ class Points:
                 known = self._runs(again, events, last)
                 told = self.log.about(again, "ResultRecorded", up_to=last)
                 mapped = recorded(told, known.starts())
-                replaced = _keys(told.filter(pl.col("subject").is_in(sorted(changed | earlier))))
+                replaced = _keys(told)
             rows, flipped = _reused(scan, points.completed(mapped.rows, known), again)
             if not flipped:
                 return Step(rows, events, known, refused, after, replaced=replaced)
@@ -186,7 +186,7 @@ def _covers(prepared: Prepared | None, last: int) -> bool:
 
 
 def _reused(scan: pl.LazyFrame, rows: pl.DataFrame, but: set[str]) -> tuple[pl.DataFrame, set[str]]:
-    """Return *rows* with `reused`, and the runs of the table, those in *but* aside, of which points change theirs by them."""
+    """Return *rows* with `reused`, and the runs of the table, those in *but* aside, whose points are told otherwise by them."""
     columns = ("record_key", *reuse.CLAIM, *_RUN, "reused")
     keys = rows["record_key"].unique().implode()
     claims = scan.select(columns).filter(pl.col("record_key").is_in(keys)).collect().with_columns(subject=_SUBJECT)
@@ -194,9 +194,9 @@ def _reused(scan: pl.LazyFrame, rows: pl.DataFrame, but: set[str]) -> tuple[pl.D
     if claims.is_empty():
         return reuse.marked(rows), set()
     together = reuse.marked(pl.concat([rows.select(columns), claims.select(columns)]))
-    now = together["reused"]
-    flipped = claims.filter(now.tail(claims.height) != claims["reused"])
-    return rows.with_columns(reused=now.head(rows.height)), set(flipped["subject"].to_list())
+    own, others = together.head(rows.height), together.tail(claims.height)
+    differ = (others["reused"] != claims["reused"]) | (others["measured_at"] != claims["measured_at"])
+    return rows.with_columns(own["reused"], own["measured_at"]), set(claims.filter(differ)["subject"].to_list())
 
 
 _SUBJECT = pl.format("run:{}/{}/{}", *_RUN)
@@ -209,10 +209,13 @@ def _keys(results: pl.DataFrame) -> tuple[Key, ...]:
 
 
 def _those_of(keys: tuple[Key, ...]) -> str:
-    """Return the condition, in SQL, that selects the points of some runs."""
+    """Return the condition, in SQL, that selects the points of some runs: flat however many they are."""
+    numbers: dict[tuple[str, int], list[str]] = {}
+    for source, number, attempt in keys:
+        numbers.setdefault((source, attempt), []).append(_quoted(number))
     return " OR ".join(
-        f"(run_source = {_quoted(source)} AND run_id = {_quoted(number)} AND run_attempt = {int(attempt)})"
-        for source, number, attempt in keys
+        f"(run_source = {_quoted(source)} AND run_attempt = {int(attempt)} AND run_id IN ({', '.join(found)}))"
+        for (source, attempt), found in numbers.items()
     )
 
 
