@@ -19,6 +19,7 @@ from pipelines.fold.code import DETECTION
 from pipelines.fold.table import EVENT_TYPES
 from pipelines.following import UPSTREAM, Workers, refresh
 from pipelines.workers.registry import open_workers
+from warehouse import subjects
 from warehouse.code import version
 from warehouse.digest import content_hash
 from warehouse.errors import StoreError
@@ -101,12 +102,18 @@ def rebuild(
     log.extend_index(force=True)
     refresh(log, force=True, workers=workers)
     run_detection(log, recorded_at, announce, workers)
-    return {name: (before[name], content_hash(log.store.read(name))) for name in PROJECTIONS}
+    return {name: (before[name], _content(log.store, name)) for name in PROJECTIONS}
 
 
 def _hash(store: Store, name: str) -> str | None:
     """Return a table's content hash, or None where there is none or it cannot be read: a rebuild is what mends it."""
     try:
-        return content_hash(store.read(name)) if store.exists(name) else None
+        return _content(store, name) if store.exists(name) else None
     except StoreError:
         return None
+
+
+def _content(store: Store, name: str) -> str:
+    """Return the content hash of a table; rows of the index of subjects add up, in however many steps they were written."""
+    frame = store.read(name)
+    return content_hash(subjects.joined(frame).sort("subject") if name == "subjects" else frame)

@@ -142,7 +142,7 @@ def test_a_result_whose_run_was_never_reported_keeps_the_time_of_its_event(log: 
 
 
 def test_a_later_report_corrects_the_time(log: EventLog) -> None:
-    tell(log, report(), result(row(4)), report(8), result(row(4), 8))
+    tell(log, report(), result(row(4)), report(8), result(row(8), 8))
     moved = START + timedelta(days=2, hours=1)
     tell(log, report(7, moved, conclusion="success"), recorded_at=NOW + timedelta(days=1))
     tables = folded(log)
@@ -207,11 +207,31 @@ def test_attempts_of_a_run_are_runs(log: EventLog) -> None:
     again = RunReported(run=key(7, 2), started_at=(START + timedelta(hours=1)).isoformat())
     tell(log, report(), again, result(row(4)), ResultRecorded(run=key(7, 2), record_format="inferencex", record=row(4)))
     frame = folded(log)["points"].sort("run_attempt")
-    assert frame["measured_at"].to_list() == [START, START + timedelta(hours=1)]
+    assert frame["run_started_at"].to_list() == [START, START + timedelta(hours=1)]
     assert frame["cell_id"].n_unique() == 1
     assert frame["record_hash"].n_unique() == 1
     assert frame["point_id"].n_unique() == 2
     assert folded(log)["runs"].sort("run_attempt").select("run_attempt", "points").rows() == [(1, 1), (2, 1)]
+
+
+def test_a_reused_record_keeps_the_time_at_which_it_was_measured(log: EventLog) -> None:
+    """Of the run that may claim it; when its own run started stands apart."""
+    days = {number: START + timedelta(days=number) for number in (2, 1, 3)}
+    for number, day in days.items():
+        tell(log, report(number, day), result(row(4), number), result(row(4 * number + 4), number))
+    frame = (
+        folded(log)["points"]
+        .sort("run_id", "concurrency")
+        .select("run_id", "concurrency", "reused", "measured_at", "run_started_at")
+    )
+    assert frame.rows() == [
+        ("1", 4, False, days[1], days[1]),
+        ("1", 8, False, days[1], days[1]),
+        ("2", 4, True, days[1], days[2]),
+        ("2", 12, False, days[2], days[2]),
+        ("3", 4, True, days[1], days[3]),
+        ("3", 16, False, days[3], days[3]),
+    ]
 
 
 def test_a_run_without_points_is_a_run(log: EventLog) -> None:
@@ -286,7 +306,7 @@ def test_a_digest_makes_one_build_of_two_spellings(log: EventLog) -> None:
 
 def test_a_build_says_when_it_was_measured(log: EventLog) -> None:
     for number in (3, 1, 2):
-        tell(log, report(number, START + timedelta(days=number)), result(row(4), number))
+        tell(log, report(number, START + timedelta(days=number)), result(row(4 * number), number))
     (build,) = folded(log)["builds"].iter_rows(named=True)
     assert (build["first_measured_at"], build["last_measured_at"], build["points"]) == (
         START + timedelta(days=1),

@@ -222,6 +222,22 @@ def test_many_runs_at_once_are_made_again_as_few_are(log: EventLog, monkeypatch:
     assert stored(log) == expected(log)
 
 
+def test_a_copy_among_many_new_runs(log: EventLog) -> None:
+    """One of them takes a record from a run that is there, so that run is made again together with all that is new."""
+    declared = RunReported(run=key(0), started_at=STARTS[2].isoformat(), declared=True)
+    log.append([event(declared, (0, 0), 0), event(result(0, 0), (0, 0), 0)])
+    following.refresh(log)
+    runs = [RunKey(run_source="example/fleet", run_id=str(number)) for number in range(1500)]
+    reports = [event(RunReported(run=run, started_at=STARTS[2].isoformat()), (0, 0), 1) for run in runs]
+    new = [event(ResultRecorded(run=run, record_format="inferencex", record=row(4)), (0, 0), 1) for run in runs]
+    log.append([*reports, *new])
+    following.refresh(log)
+    assert log.store.read("points").filter(~pl.col("reused"))["run_id"].to_list() == ["0"]
+    assert log.store.read("points").filter(~pl.col("reused"))["run_source"].to_list() == ["example/fleet"]
+    assert log.store.read("points").height == 1501
+    assert stored(log) == expected(log)
+
+
 def test_odd_names_of_runs_are_told_apart(log: EventLog) -> None:
     """Their names stand in a condition; `a'b` and `a` are not one run, nor is `x' OR '1'='1`."""
     names = ("a'b", "a", "x' OR '1'='1", 'q"', "back\\slash", "new\nline", "%", "é")

@@ -103,6 +103,16 @@ def test_a_shift_that_is_not_found_any_more_is_retracted(nights: EventLog, tmp_p
     assert rows["status"].to_list() == ["retracted"]
 
 
+def test_rebuild_finds_the_tables_as_they_were_brought_along(nights: EventLog, tmp_path: Path) -> None:
+    """Also the index, where one run's events came in several commits."""
+    take(nights, tmp_path / "late", 2, sweep(isl=8192))
+    projections.run_detection(nights, NOW)
+    assert nights.store.count("subjects") > nights.store.read("subjects")["subject"].n_unique()
+    hashes = projections.rebuild(nights, NOW)
+    assert hashes.keys() == set(PROJECTIONS)
+    assert [name for name, (before, after) in hashes.items() if before != after] == []
+
+
 def test_rebuild_mends_tables_of_another_schema(nights: EventLog) -> None:
     before = {name: nights.store.read(name) for name in PROJECTIONS}
     for name in ("points", "shifts"):

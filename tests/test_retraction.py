@@ -43,6 +43,11 @@ def marks(log: EventLog) -> Decided:
     return frame.select("run_id", "concurrency", "retraction", "reused").rows()
 
 
+def times(log: EventLog) -> list[int]:
+    """Return the day on which the point of each run was measured."""
+    return [at.day for at in log.store.read("points").sort("run_id")["measured_at"].to_list()]
+
+
 def point_of(log: EventLog, run: str, concurrency: int) -> str:
     found = log.store.read("points").filter(run_id=run, concurrency=concurrency)
     return str(found["point_id"].item())
@@ -186,11 +191,14 @@ def test_a_copy_takes_the_place_of_what_does_not_count(log: EventLog, tmp_path: 
     take(log, tmp_path, 3, [row(4)])
     first = [("1", 4, None, False), ("2", 4, None, True), ("3", 4, None, True)]
     assert marks(log) == first
+    assert times(log) == [1, 1, 1]
     decide(log, "1", "bad host")
+    assert times(log) == [2, 2, 2], "measured when the first run that counts started"
     assert marks(log) == [("1", 4, "bad host", True), ("2", 4, None, False), ("3", 4, None, True)]
     assert verify(log) == []
     decide(log, "1", "host was good", undo=True)
     assert marks(log) == first
+    assert times(log) == [1, 1, 1]
     assert verify(log) == []
 
 
