@@ -9,14 +9,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 
 import polars as pl
 
 from pipelines.announcing import Announce, silent
 from pipelines.following import refresh
 from pipelines.projections import detected, linked
-from warehouse.clock import parse_instant
+from warehouse.clock import iso, parse_instant
 from warehouse.errors import InputError, StoreError
 from warehouse.log import EventLog
 from warehouse.schemas import EVENTS
@@ -65,7 +65,7 @@ def instant_of(text: str) -> datetime:
         day = date.fromisoformat(text)
     except ValueError:
         return parse_instant(text, "--as-of")
-    return datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1) - timedelta(microseconds=1)
+    return datetime(day.year, day.month, day.day, 23, 59, 59, 999_999, tzinfo=UTC)
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def known(log: EventLog, as_of: str | None, announce: Announce = silent, *, dete
     with tempfile.TemporaryDirectory(prefix="shiftlog-as-of-") as folder:
         past = EventLog(Past(log.store, instant, folder))
         if not past.last_sequence():
-            raise InputError(f"--as-of {as_of[:40]}: nothing had been recorded by then")
+            raise InputError(f"--as-of {as_of[:40]}: nothing had been recorded by then; {_first(log)}")
         announce("folding what was known")
         past.extend_index()
         refresh(past)
@@ -89,6 +89,12 @@ def known(log: EventLog, as_of: str | None, announce: Announce = silent, *, dete
             announce("detecting on what was known")
             _detect(past)
         yield past
+
+
+def _first(log: EventLog) -> str:
+    """Return in words when the first event was recorded."""
+    first = log.store.collect("events", log.scan().select(pl.col("recorded_at").min())).item()
+    return f"this warehouse's first event was recorded at {iso(first)}"
 
 
 def _detect(past: EventLog) -> None:

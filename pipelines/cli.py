@@ -59,6 +59,8 @@ def _log(context: click.Context, *, must_exist: bool = True) -> EventLog:
     from warehouse.log import EventLog
     from warehouse.store import Store, default_uri
 
+    if context.obj == "":
+        raise InputError("--warehouse: is empty (an unset variable?); name a folder or s3://…")
     store = Store(context.obj or default_uri())
     if must_exist and not store.exists("events"):
         raise InputError(f"no warehouse at {store.uri}; run `shiftlog ingest PATH` first, or name one with --warehouse")
@@ -66,7 +68,9 @@ def _log(context: click.Context, *, must_exist: bool = True) -> EventLog:
 
 
 def _as_of(command: Any) -> Any:
-    return click.option("--as-of", metavar="D", help="As it was known at the end of this day (UTC), or at this time.")(command)
+    return click.option(
+        "--as-of", metavar="D", help="As this warehouse had recorded it by the end of this day (UTC), or by this time."
+    )(command)
 
 
 def _workers(command: Any) -> Any:
@@ -152,8 +156,10 @@ def ingest(
     from pipelines.following import Follower
     from pipelines.ingest.intake import ingest as run_ingest
     from pipelines.settings import declared, mirrors_folder
+    from pipelines.workers.registry import open_workers
     from warehouse.clock import system_clock
 
+    open_workers(workers)  # a wrong name is told before anything is read
     log = _log(context, must_exist=False)
     known = declared(measured_at, settings, revision=log.last_sequence() + 1 if correct else 0)
     tables = Follower(log)
@@ -244,10 +250,11 @@ def shifts(
 
 @main.command()
 @click.argument("shift_id")
+@_as_of
 @_formats("text", "json")
 @click.pass_context
 @_handled
-def explain(context: click.Context, shift_id: str, output: str) -> None:
+def explain(context: click.Context, shift_id: str, as_of: str | None, output: str) -> None:
     """Tell one shift in full: numbers, noise floor, health, change set, ranked upstream changes.
 
     SHIFT_ID may be shortened to a unique beginning of at least six characters.
@@ -260,8 +267,10 @@ def explain(context: click.Context, shift_id: str, output: str) -> None:
     from pipelines.answers import explain as explain_shift
 
     log = _log(context)
-    summaries.warn_if_stale(log)
-    summaries.out_explanation(explain_shift(log.store, shift_id), output)
+    if as_of is None:
+        summaries.warn_if_stale(log)
+    with _known(log, as_of) as known:
+        summaries.out_explanation(explain_shift(known.store, shift_id), output)
 
 
 @main.command()
@@ -374,23 +383,28 @@ def sql(context: click.Context, query: str, as_of: str | None, output: str) -> N
 
 @main.command("log")
 @click.option("--type", "event_type", metavar="NAME", help="Only events of this type, e.g. ResultRecorded.")
-@click.option("--after", type=click.IntRange(min=0), default=0, help="Only events behind this sequence.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many, the newest.")
+@click.option("--after", type=click.IntRange(min=0), help="Events behind this sequence, oldest first.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="At most so many: the newest, or with --after the next.",
+)
 @_formats("table", "json", "csv")
 @click.pass_context
 @_handled
-def show_log(context: click.Context, event_type: str | None, after: int, limit: int, output: str) -> None:
+def show_log(context: click.Context, event_type: str | None, after: int | None, limit: int, output: str) -> None:
     """Show the event log.
 
     \b
     Examples:
       shiftlog log --type ShiftReported
-      shiftlog log --after 1200 --limit 1000 --format json
+      shiftlog log --after 1200 --limit 1000 --format json      the next 1000 events, to follow the log
     """
     from pipelines import summaries
 
-    types = (event_type,) if event_type else ()
-    summaries.out_frame(_log(context).read(*types, after=after).tail(limit), output, summaries.LOG_COLUMNS)
+    summaries.out_log(_log(context), event_type, after, limit, output)
 
 
 @main.command()
@@ -419,8 +433,10 @@ def retract(context: click.Context, target: str, reason: str, undo: bool) -> Non
     refresh(log)
     runs = run_retract(log, target, reason, system_clock(), reinstate=undo)
     refresh(log)
-    for run in runs:
-        say(f"{'reinstated' if undo else 'retracted'} {run}; `shiftlog detect` looks at the shifts again")
+    for thing in runs or ["nothing: that is how it stands already"]:
+        say(f"{'reinstated' if undo else 'retracted'} {thing}")
+    if runs:
+        say("`shiftlog detect` looks at the shifts again")
 
 
 @main.command()

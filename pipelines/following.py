@@ -48,5 +48,5 @@ class Follower:
 
 
 def _refreshed(log: EventLog, points: Points, moved: bool, force: bool) -> list[str]:
-    settled = settle(log, points.steps)
+    settled = settle(log, points.steps, force=force)
     return [*(["points"] if moved else []), *settled, *bring_tables(log, force=force)]

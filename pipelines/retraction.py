@@ -9,14 +9,14 @@ import polars as pl
 
 from warehouse.errors import InputError
 from warehouse.events import Event, ResultRetracted, RunKey, Source, event_of
-from warehouse.log import EventLog
+from warehouse.log import EventLog, typed
 
 SHORTEST = 8
 """Characters of a point's id that must be given."""
 
 
-def retract(log: EventLog, target: str, reason: str, recorded_at: datetime, *, reinstate: bool = False) -> list[RunKey]:
-    """Record the decision about *target* and return the runs that it concerns.
+def retract(log: EventLog, target: str, reason: str, recorded_at: datetime, *, reinstate: bool = False) -> list[str]:
+    """Record the decision about *target* and return what it concerns, in words; nothing where it stands so already.
 
     *target*: a run as `source/number/attempt` (all attempts without the last part; the number alone where one source has it), or
     the beginning of a point's id. Raises InputError where it names nothing, or several things.
@@ -29,8 +29,18 @@ def retract(log: EventLog, target: str, reason: str, recorded_at: datetime, *, r
             f"{target[:60]!r}: no such run or point; name a run as SOURCE/NUMBER/ATTEMPT (`shiftlog sql 'FROM runs'`) or a point "
             f"by {SHORTEST} or more characters of its point_id"
         )
-    log.append(_events(log, found, reason, recorded_at, reinstate))
-    return [run for run, _point in found]
+    news = [(run, point) for run, point in found if _stands(log, run, point) == reinstate]
+    log.append(_events(log, news, reason, recorded_at, reinstate))
+    return [f"point {point} of run {run}" if point else f"run {run}" for run, point in news]
+
+
+def _stands(log: EventLog, run: RunKey, point: str | None) -> bool:
+    """Say whether the last decision about a run, or one point of it, is that it does not count."""
+    last = None
+    for _row, decision in typed(log.about({f"run:{run}"}, "ResultRetracted")):
+        if isinstance(decision, ResultRetracted) and decision.point_id == point:
+            last = decision
+    return last is not None and not last.reinstated
 
 
 def _events(
@@ -43,12 +53,15 @@ def _events(
 
 
 def _runs(log: EventLog, target: str) -> list[tuple[RunKey, str | None]]:
-    name = pl.format("{}/{}", "run_source", "run_id")
-    named = (name == target) | (pl.format("{}/{}", name, "run_attempt") == target) | (pl.col("run_id") == target)
     columns = ("run_source", "run_id", "run_attempt")
-    rows = log.store.collect("runs", log.store.scan("runs").filter(named).select(columns).sort(columns)).rows()
-    if len({source for source, _number, _attempt in rows}) > 1:
-        raise InputError(f"{target[:60]!r}: runs of several sources have that number; name it as SOURCE/NUMBER/ATTEMPT")
+    name = pl.format("{}/{}", "run_source", "run_id")
+    readings = (pl.format("{}/{}", name, "run_attempt") == target, name == target, pl.col("run_id") == target)
+    found = [log.store.collect("runs", log.store.scan("runs").filter(named).select(columns).sort(columns)) for named in readings]
+    rows = pl.concat(found).unique(maintain_order=True).rows()
+    if len({(source, number) for source, number, _attempt in rows}) > 1:
+        raise InputError(
+            f"{target[:60]!r}: several runs can be meant; name one as SOURCE/NUMBER/ATTEMPT, or its points by point_id"
+        )
     return [(RunKey(run_source=source, run_id=number, run_attempt=attempt), None) for source, number, attempt in rows]
 
 

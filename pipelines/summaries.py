@@ -15,11 +15,13 @@ from pipelines.console import clipped, finite, out, out_csv, out_json, out_table
 from pipelines.ingest import formats
 from pipelines.ingest.intake import Intake
 from warehouse.errors import InputError, QueryError, StoreError
+from warehouse.events import PAYLOADS
 from warehouse.store import Store
 
 if TYPE_CHECKING:
     from pipelines.doctor import Finding
     from pipelines.upkeep import Compacted
+    from warehouse.log import EventLog
 
 LOG_COLUMNS = ("sequence", "event_type", "subject", "occurred_at", "recorded_at", "source_name", "source_position")
 FAULTS_SHOWN = 10
@@ -260,6 +262,18 @@ def _write_frame(frame: pl.DataFrame, output: str, columns: Sequence[str]) -> No
         numbers = [i for i, dtype in enumerate(shown.dtypes) if dtype.is_numeric()]
         out_table(shown.columns, shown.iter_rows(), right=numbers)
         say(_count(frame.height, "row"))
+
+
+def out_log(log: EventLog, event_type: str | None, after: int | None, limit: int, output: str) -> None:
+    """Print events: the newest, or with *after* the next ones behind it, and whether more follow."""
+    if event_type is not None and event_type not in PAYLOADS:
+        raise InputError(f"--type {event_type[:40]!r}: no such event; use one of {', '.join(PAYLOADS)}")
+    events = log.scan(*((event_type,) if event_type else ()), after=after or 0)
+    chosen = events.bottom_k(limit + 1, by="sequence") if after is not None else events.top_k(limit, by="sequence")
+    found = log.store.collect("events", chosen).sort("sequence")
+    out_frame(found.head(limit), output, LOG_COLUMNS)
+    if found.height > limit:
+        say(f"more follow: --after {found['sequence'][limit - 1]}")
 
 
 def out_rebuild(hashes: dict[str, tuple[str | None, str]]) -> None:

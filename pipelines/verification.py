@@ -10,12 +10,16 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from changelog.tables import read_table
+from changelog.tables import EVENT_OF_TABLE, SOURCES, read_table
 from pipelines.announcing import Announce, silent
+from pipelines.fold.code import DETECTION
+from pipelines.fold.code import FACTS as FACTS_CODE
 from pipelines.fold.small import whole_tables
+from pipelines.fold.table import EVENT_TYPES
 from pipelines.following import FACTS, UPSTREAM
 from pipelines.projections import DETECTED, detected, is_detection_current, linked
 from warehouse import subjects
+from warehouse.code import version
 from warehouse.errors import StoreError
 from warehouse.events import PAYLOADS, event_id
 from warehouse.log import EventLog
@@ -32,9 +36,13 @@ REBUILD = "run `shiftlog rebuild`"
 def verify(log: EventLog, announce: Announce = silent) -> list[str]:
     """Return what is wrong, one line each with what to do; empty where all is sound.
 
-    Tables of an unsound log are not looked at.
+    Tables of an unsound log are not looked at; one that is behind the log, or was made by other code, is no finding, because the
+    next command brings it up.
     """
-    mark = log.store.mark("events")
+    try:
+        mark = log.store.mark("events")
+    except StoreError as error:
+        return [f"{error}; {RESTORE}"]
     if mark is None:
         return [f"the log cannot be opened with the schema of this version; {RESTORE}"]
     return list(_log(log, mark, announce)) or list(_tables(log, mark, announce))
@@ -77,17 +85,21 @@ def _log(log: EventLog, mark: Mark, announce: Announce) -> Iterator[str]:
 def _forged(log: EventLog, after: int, up_to: int | None) -> Iterator[str]:
     """Yield the events whose content and id differ, or that this version cannot know."""
     span = log.scan(after=after, up_to=up_to).select("sequence", "event_id", "event_type", "subject", "schema_version", "payload")
-    for sequence, stored, event_type, subject, version, payload in log.store.collect("events", span.sort("sequence")).iter_rows():
+    for sequence, stored, event_type, subject, shape, payload in log.store.collect("events", span.sort("sequence")).iter_rows():
         if event_id(event_type, subject, payload) != stored:
             yield f"event {sequence} ({event_type}): its content and its id differ; {RESTORE}"
-        elif event_type not in PAYLOADS or version > PAYLOADS[event_type].schema_version:
-            yield f"event {sequence} ({event_type}, version {version}): this shiftlog does not know it; upgrade shiftlog"
+        elif event_type not in PAYLOADS or shape > PAYLOADS[event_type].schema_version:
+            yield f"event {sequence} ({event_type}, version {shape}): this shiftlog does not know it; upgrade shiftlog"
 
 
 def _shorter(log: EventLog, mark: Mark) -> Iterator[str]:
     """Yield the tables that have seen more of a log than there is."""
     for name in (*FACTS, *UPSTREAM, *DETECTED, "links", "subjects"):
-        seen = log.store.mark(name)
+        try:
+            seen = log.store.mark(name)
+        except StoreError as error:
+            yield f"{error}; delete the folder of that table and {REBUILD}"
+            continue
         if seen is not None and seen.up_to > log.last_sequence():
             yield (
                 f"table {name} has seen {seen.up_to:,} events and the log has {mark.up_to:,}: the log was cut off or is an older "
@@ -98,33 +110,52 @@ def _shorter(log: EventLog, mark: Mark) -> Iterator[str]:
 def _tables(log: EventLog, mark: Mark, announce: Announce) -> Iterator[str]:
     announce("folding the log again")
     for name, frame in whole_tables(log, mark.up_to).items():
-        yield from _table(log, name, frame)
-    for name in UPSTREAM:
-        yield from _table(log, name, read_table(log, name, mark.up_to))
+        yield from _table(log, name, frame, mark, version(FACTS_CODE), *EVENT_TYPES)
+    for event_type, table in EVENT_OF_TABLE.items():
+        yield from _table(log, table.name, read_table(log, table.name, mark.up_to), mark, version(SOURCES), event_type)
     yield from _index(log, mark)
     if is_detection_current(log):
         announce("detecting again")
         frames = {**detected(log), "links": linked(log)}
-        yield from (finding for name, frame in frames.items() for finding in _table(log, name, frame))
+        for name, frame in frames.items():
+            yield from _table(log, name, frame, mark, version(DETECTION), *EVENT_TYPES, *EVENT_OF_TABLE)
 
 
-def _table(log: EventLog, name: str, expected: pl.DataFrame) -> Iterator[str]:
-    """Yield what is wrong with one table: absent, unreadable, or other rows than *expected*; one that is behind is no finding."""
+def _table(log: EventLog, name: str, expected: pl.DataFrame, mark: Mark, code: int, *event_types: str) -> Iterator[str]:
+    """Yield what is wrong with one table: absent, unreadable, or other rows than *expected* where it stands there."""
     if not log.store.exists(name):
         yield f"table {name} is missing; {REBUILD}"
         return
     try:
-        stored = log.store.read(name)
+        before, stored, after = log.store.mark(name), log.store.read(name), log.store.mark(name)
     except StoreError as error:
         yield f"{error}; {REBUILD}"
+        return
+    if before is None or before != after or before.code != code or _moved(log, before.up_to, mark.up_to, event_types):
         return
     if not stored.equals(expected.sort(TABLES[name].order, maintain_order=True)):
         yield f"table {name} does not follow from the log; {REBUILD}"
 
 
+def _moved(log: EventLog, seen: int, looked: int, event_types: tuple[str, ...]) -> bool:
+    """Say whether the log has events of these types between what a table has seen and what was looked at."""
+    first, last = sorted((seen, looked))
+    between = log.scan(*event_types, after=first, up_to=last).select("sequence").head(1)
+    return not log.store.collect("events", between).is_empty()
+
+
 def _index(log: EventLog, mark: Mark) -> Iterator[str]:
     """Yield whether the index of subjects misses something: then a fact may be appended twice."""
     expected = subjects.read(log.store, log.store.scan("events"), 0, mark.up_to)
-    known = subjects.standing(log.store, expected["subject"], log.last_sequence())
-    if known.up_to >= mark.up_to and not subjects.joined(known.rows).sort("subject").equals(expected.sort("subject")):
+    try:
+        scan, seen = log.store.scan_marked("subjects")
+        stored = log.store.collect("subjects", scan)
+    except StoreError as error:
+        yield f"{error}; {REBUILD}"
+        return
+    if (
+        seen is not None
+        and seen.up_to == mark.up_to
+        and not subjects.joined(stored).sort("subject").equals(expected.sort("subject"))
+    ):
         yield f"table subjects does not follow from the log; {REBUILD}"

@@ -91,7 +91,8 @@ class RunKey(Frozen):
     run_attempt: int = Field(default=1, ge=1)
 
     def __str__(self) -> str:
-        return f"{self.run_source}/{self.run_id}/{self.run_attempt}"
+        """Return the key as one text that no other key has: a source may hold slashes, a number that holds one has it escaped."""
+        return f"{self.run_source}/{self.run_id.replace('%', '%25').replace('/', '%2F')}/{self.run_attempt}"
 
 
 class RunReported(Payload):

@@ -86,7 +86,7 @@ SUBJECTS = Table(
 
 RUNS = Table(
     "runs",
-    "one row a benchmark run and attempt",
+    "one row a benchmark run and attempt (SQL shows those that were not retracted; `all_runs` all)",
     (
         Column("run_source", TEXT, "where the run's number is unique: a repository, or `local`"),
         Column("run_id", TEXT, "the run's number there"),
@@ -102,7 +102,7 @@ RUNS = Table(
         Column("published_at", TIME, "when the source last changed it: its results are public from then on"),
         Column("url", TEXT, "its page"),
         Column("declared", FLAG, "true where the user declared the time"),
-        Column("reports", INT, "different reports of it; more than one: it was corrected, or the sources disagree"),
+        Column("reports", INT, "different contents of its reports; more than one: it was corrected, or the sources disagree"),
         Column("points", INT, "points that it holds, those that were retracted left out"),
         Column("retraction", TEXT, "why the whole run does not count; null: it does"),
         Column("recorded_at", TIME, "when we learned of it, in the report that holds"),
@@ -181,7 +181,7 @@ METRIC_COLUMNS: tuple[Column, ...] = (
 
 POINTS = Table(
     "points",
-    "one row a record: one cell measured once",
+    "one row a record: one cell measured once (SQL shows those that were not retracted; `all_points` all)",
     (
         Column("point_id", TEXT, "the event that recorded it"),
         Column("sequence", INT, "place of that event in the log"),
@@ -439,7 +439,7 @@ LINKS = Table(
 
 QUARANTINE = Table(
     "quarantine",
-    "one row an input that could not be read",
+    "one row an input that could not be read; gone once the same bytes are read after all",
     (
         Column("event_id", TEXT, "the event that says so"),
         Column("name", TEXT, "file (and archive member)"),

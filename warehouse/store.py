@@ -388,7 +388,7 @@ class Store:
             raise self._explained(name, verb, error) from error
 
     def _explained(self, name: str, verb: str, error: BaseException) -> StoreError:
-        lines = [re.sub("\x1b\\[\\d+m|↳", "", line).strip() for line in str(error).splitlines()]
+        lines = [re.sub("\x1b\\[\\d+m|↳", "", line).strip() for line in str(error).splitlines() if "<unknown>" not in line]
         detail = " · ".join(line for line in lines if line)[:MAX_DETAIL] or type(error).__name__
         if isinstance(error, TableNotFoundError):
             return StoreError(f"table {name} is not in {self.uri}; run `shiftlog ingest` first")

@@ -35,7 +35,11 @@ def standing(store: Store, subjects: pl.Series, last: int) -> Standing:
     if mark is None or mark.code != CODE or mark.up_to > last:
         return Standing(pl.DataFrame(schema=SUBJECTS.schema), 0)
     wanted = subjects.unique().to_frame("subject").lazy()
-    return Standing(store.collect("subjects", _joined(scan.join(wanted, on="subject", how="semi"))), mark.up_to)
+    try:
+        rows = store.collect("subjects", _joined(scan.join(wanted, on="subject", how="semi")))
+    except StoreError:  # a file of it is gone: the log itself tells
+        return Standing(pl.DataFrame(schema=SUBJECTS.schema), 0)
+    return Standing(rows, mark.up_to)
 
 
 def known_events(store: Store, log: pl.LazyFrame, subjects: pl.Series, last: int, *columns: str) -> pl.DataFrame:

@@ -50,11 +50,12 @@ def refused(events: pl.DataFrame, reasons: pl.DataFrame) -> pl.DataFrame:
     ).select(QUARANTINE.schema.names())
 
 
-def standing(faults: pl.DataFrame, read: pl.DataFrame) -> pl.DataFrame:
-    """Return the faults but those whose very place was read after all, with a time or a mended reader (rows of PLACE).
+def standing(faults: pl.DataFrame, read: pl.DataFrame, whole: pl.Series) -> pl.DataFrame:
+    """Return the faults but those whose very place was read after all (rows of PLACE), or whose file was read whole (hashes).
 
     A result that was recorded and refused stays one, whatever else was read from its place.
     """
     places = read.unique().with_columns(read=pl.lit(True))
     found = faults.join(places, on=["sha256", "position"], how="left", maintain_order="left")
-    return found.filter(pl.col("read").is_null() | pl.col("reason").str.starts_with(REFUSED)).drop("read")
+    unread = pl.col("read").is_null() & ~pl.col("sha256").is_in(whole.unique().implode())
+    return found.filter(unread | pl.col("reason").str.starts_with(REFUSED)).drop("read")

@@ -24,7 +24,9 @@ def marked(points: pl.DataFrame) -> pl.DataFrame:
         pl.when(pl.col("declared")).then(None).otherwise(pl.col("run_started_at")),
         pl.when(pl.col("declared")).then(-pl.col("sequence")).otherwise(pl.col("sequence")),
     ]
-    placed = points.with_row_index("_place").sort(*_RECORD, *rank, nulls_last=True)
+    placed = points.lazy().select(CLAIM).with_row_index("_place").sort(*_RECORD, *rank, nulls_last=True)
     first = pl.struct(_RECORD).is_first_distinct()
-    told = placed.with_columns(reused=~first, measured_at=pl.col("measured_at").first().over(_RECORD))
-    return told.sort("_place").drop("_place")
+    told = (
+        placed.select("_place", reused=~first, measured_at=pl.col("measured_at").first().over(_RECORD)).sort("_place").collect()
+    )
+    return points.with_columns(told["reused"], told["measured_at"])

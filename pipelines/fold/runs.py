@@ -32,12 +32,13 @@ HELD = pl.Schema(
 
 @dataclass
 class Run:
-    """One run: the report that holds and its row of the log, the number of different reports."""
+    """One run: the report that holds and its row of the log, the different contents."""
 
     report: RunReported
     recorded_at: datetime
     rank: tuple[Any, ...]
-    reports: int = 1
+    contents: set[str] = field(default_factory=set)
+    """What the reports say, whoever corrected what."""
 
 
 @dataclass
@@ -91,10 +92,11 @@ def fold(events: pl.DataFrame) -> Runs:
 def _report(runs: Runs, row: dict[str, Any], report: RunReported) -> None:
     rank = (report.revision, published_at(report) or _NEVER, row["sequence"])
     known = runs.by_subject.get(report.subject)
+    said = report.model_copy(update={"revision": 0}).model_dump_json()
     if known is None:
-        runs.by_subject[report.subject] = Run(report, row["recorded_at"], rank)
+        runs.by_subject[report.subject] = Run(report, row["recorded_at"], rank, {said})
         return
-    known.reports += 1
+    known.contents.add(said)
     if rank > known.rank:
         known.report, known.recorded_at, known.rank = report, row["recorded_at"], rank
 
@@ -135,7 +137,7 @@ def _row(runs: Runs, subject: str, run: Run, counts: dict[tuple[str, str, int], 
         "published_at": published_at(report),
         "url": report.url,
         "declared": report.declared,
-        "reports": run.reports,
+        "reports": len(run.contents),
         "points": counts.get(key, 0),
         "retraction": runs.run_decisions.get(subject),
         "recorded_at": run.recorded_at,

@@ -24,13 +24,13 @@ Made = tuple[pl.DataFrame, bool]
 """Rows, and whether they are to be added (else they are the table)."""
 
 
-def settle(log: EventLog, steps: Sequence[Step]) -> list[str]:
-    """Bring the small tables to where `points` is; return the names of those that were not there."""
+def settle(log: EventLog, steps: Sequence[Step], *, force: bool = False) -> list[str]:
+    """Bring the small tables to where `points` is; return the names of those that were not there (all with *force*)."""
     mark = log.store.mark("points")
     if mark is None:
         return []
     makers = {"runs": (_runs, _all_runs), "builds": (_builds, _all_builds), "quarantine": (_quarantine, _all_quarantine)}
-    return [name for name, (forward, anew) in makers.items() if _settle(log, name, mark, steps, forward, anew)]
+    return [name for name, (forward, anew) in makers.items() if _settle(log, name, mark, steps, forward, anew, force)]
 
 
 def whole_tables(log: EventLog, up_to: int) -> dict[str, pl.DataFrame]:
@@ -53,11 +53,12 @@ def _settle(
     steps: Sequence[Step],
     forward: Callable[[EventLog, pl.LazyFrame, Sequence[Step]], Made],
     anew: Callable[[EventLog, Sequence[Step], int], pl.DataFrame],
+    force: bool,
 ) -> bool:
     def attempt(scan: pl.LazyFrame, mark: Mark | None) -> Change | None:
-        if mark == wanted:
+        if mark == wanted and not force:
             return None
-        if steps and mark is not None and mark.code == wanted.code and mark.up_to == steps[0].after and not _again(steps):
+        if mark is not None and not force and _continue(steps, mark, wanted):
             frame, added = forward(log, scan, steps)
             return Change(frame, wanted, "append" if added else "overwrite")
         return Change(anew(log, steps, wanted.up_to), wanted, "overwrite")
@@ -65,8 +66,10 @@ def _settle(
     return log.store.commit(name, attempt) is not None
 
 
-def _again(steps: Sequence[Step]) -> bool:
-    return any(step.whole or step.replaced for step in steps)
+def _continue(steps: Sequence[Step], mark: Mark, wanted: Mark) -> bool:
+    """Say whether the steps begin where a table ends, were made by the code that made it, and only added rows."""
+    added = not any(step.whole or step.replaced for step in steps)
+    return bool(steps) and added and mark.code == wanted.code and mark.up_to == steps[0].after
 
 
 def _runs(_log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step]) -> Made:
@@ -116,7 +119,8 @@ def _quarantine(log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step]) -> Mad
     new = pl.concat([new, *(faults.refused(step.events, step.refused) for step in steps)])
     stored = scan.collect()
     read = events.filter(pl.col("event_type") == "ResultRecorded").select(sha256="source_sha256", position="source_position")
-    still = faults.standing(stored, read)
+    whole = events.filter(pl.col("event_type") == "FileRead")["source_sha256"]
+    still = faults.standing(stored, read, whole)
     return (new, True) if still.height == stored.height else (pl.concat([still, new]), False)
 
 
@@ -144,8 +148,8 @@ def _standing(log: EventLog, met: pl.DataFrame) -> pl.DataFrame:
     """Return the faults but those whose place the log has a result from."""
     if met.is_empty():
         return met
-    files = met["sha256"].unique().implode()
-    read = log.scan("ResultRecorded").filter(pl.col("source_sha256").is_in(files)).select("source_sha256", "source_position")
-    return faults.standing(
-        met, log.store.collect("events", read).rename({"source_sha256": "sha256", "source_position": "position"})
-    )
+    files = pl.col("source_sha256").is_in(met["sha256"].unique().implode())
+    scan = log.scan("ResultRecorded", "FileRead").filter(files)
+    read = log.store.collect("events", scan.select("event_type", sha256="source_sha256", position="source_position"))
+    results = pl.col("event_type") == "ResultRecorded"
+    return faults.standing(met, read.filter(results).drop("event_type"), read.filter(~results)["sha256"])

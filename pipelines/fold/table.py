@@ -7,13 +7,13 @@ table is made again, in parts. Belongs here: reading the log, committing. Does n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import orjson
 import polars as pl
 
-from pipelines.fold import points, reuse, runs
+from pipelines.fold import builds, points, reuse, runs
 from pipelines.fold.code import FACTS
 from pipelines.fold.records import RECORDED, REFUSED, Part, Recorded, read_part, recorded
 from pipelines.workers.contract import Workers
@@ -23,7 +23,7 @@ from warehouse.log import EventLog
 from warehouse.schemas import EVENTS, POINTS
 from warehouse.store import Change, Mark
 
-EVENT_TYPES = ("RunReported", "ResultRecorded", "ResultRetracted", "RecordQuarantined")
+EVENT_TYPES = ("RunReported", "ResultRecorded", "ResultRetracted", "RecordQuarantined", "FileRead")
 ABOUT_RUNS = ("RunReported", "ResultRecorded", "ResultRetracted")
 FAR = 100_000
 """Sequences of other events after which a table that has nothing to add says that it has seen them."""
@@ -60,6 +60,13 @@ class Step:
     replaced: tuple[Key, ...] = ()
 
 
+def _remembered(step: Step) -> Step:
+    """Return what the small tables need of a step: few columns of its rows, the payloads of faults alone."""
+    rows = step.rows.select(list(dict.fromkeys((*_RUN, *builds.READ))))
+    payload = pl.when(pl.col("event_type") == "RecordQuarantined").then(pl.col("payload"))
+    return replace(step, rows=rows, events=step.events.with_columns(payload))
+
+
 class Points:
     """Brings `points` up to the log, step by step; remembers its steps for the small tables (`pipelines.fold.small`)."""
 
@@ -92,7 +99,7 @@ class Points:
             return Change(points.clustered(step.rows), Mark(last, code), mode, where)
 
         self.log.store.commit("points", attempt)
-        self.steps += taken
+        self.steps += [_remembered(step) for step in taken]
         return bool(taken)
 
     def _step(self, scan: pl.LazyFrame, after: int, last: int, prepared: Prepared | None) -> Step:
@@ -145,7 +152,7 @@ class Points:
         names = ("sequence", "event_id", "subject", "occurred_at", "recorded_at", "source_reader")
         joined = (
             results.select(names)
-            .join(prepared.mapped, on="event_id", how="inner", maintain_order="left")
+            .join(prepared.mapped.unique("event_id", keep="first"), on="event_id", how="inner", maintain_order="left")
             .join(known.held(), on="subject", how="inner", maintain_order="left")
             .filter(pl.col("mapped_for") == pl.col("run_started_at"))
             .rename({"event_id": "point_id", "source_reader": "record_format"})
@@ -199,7 +206,8 @@ def _reused(scan: pl.LazyFrame, rows: pl.DataFrame, but: set[str]) -> tuple[pl.D
     return rows.with_columns(own["reused"], own["measured_at"]), set(claims.filter(differ)["subject"].to_list())
 
 
-_SUBJECT = pl.format("run:{}/{}/{}", *_RUN)
+_NUMBER = pl.col("run_id").str.replace_all("%", "%25", literal=True).str.replace_all("/", "%2F", literal=True)
+_SUBJECT = pl.format("run:{}/{}/{}", "run_source", _NUMBER, "run_attempt")  # as RunKey spells it
 
 
 def _keys(results: pl.DataFrame) -> tuple[Key, ...]:

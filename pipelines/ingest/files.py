@@ -55,7 +55,8 @@ class Declared:
             return None
         stamp = iso(self.measured_at)
         run_id = self.settings.get("run_id", f"at-{stamp}")
-        return runs.declared_run(self.settings.get("run_source", "local"), run_id, self.measured_at)
+        run = runs.declared_run(self.settings.get("run_source", "local"), run_id, self.measured_at)
+        return run.model_copy(update={"revision": self.revision})
 
 
 @dataclass(frozen=True)

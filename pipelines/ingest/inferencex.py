@@ -313,7 +313,7 @@ def _finite(key: str, value: float) -> float:
         number = math.inf
     if not math.isfinite(number):
         raise InputError(f"{key}: {str(value)[:60]} is not a finite number")
-    return number
+    return number + 0.0  # canonical JSON knows no -0
 
 
 _CLOCK = "benchmark_start_time_unix"

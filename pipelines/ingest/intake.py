@@ -21,6 +21,7 @@ import polars as pl
 
 from changelog.projects import project_of_file
 from pipelines.announcing import Announce
+from pipelines.fold.runs import fold as fold_runs
 from pipelines.ingest.files import (
     READING,
     Chunk,
@@ -38,7 +39,7 @@ from pipelines.ingest.results import MAPPED, ROWS
 from pipelines.workers.registry import open_workers
 from warehouse.canonical import bytes_hash
 from warehouse.errors import InputError, UpstreamError
-from warehouse.events import Event, RecordQuarantined, file_subject
+from warehouse.events import Event, RecordQuarantined, RunReported, file_subject, payload_of
 from warehouse.log import EventLog, frame_of
 
 CHUNK_BYTES = 16 * 1024**2
@@ -127,11 +128,29 @@ class _Appender:
     def flush(self) -> None:
         if not self.height:
             return
-        added = self.log.append_frame(pl.concat(self.rows))
+        added = self.log.append_frame(_news(self.log, pl.concat(self.rows)))
         self.intake.new.update(dict(added["event_type"].value_counts().iter_rows()))
         if self.fold is not None and not added.is_empty():
             self.fold(added, pl.concat(self.mapped))
         self.rows, self.mapped, self.height = [], [], 0
+
+
+def _news(log: EventLog, rows: pl.DataFrame) -> pl.DataFrame:
+    """Leave out corrections of runs that say what holds already, so that the same one may be made twice."""
+    corrections = rows.filter(
+        (pl.col("event_type") == "RunReported") & pl.col("payload").str.contains('"revision":', literal=True)
+    )
+    if corrections.is_empty():
+        return rows
+    held = fold_runs(log.about(set(corrections["subject"].to_list()), "RunReported")).by_subject
+    same = [
+        event_id
+        for event_id, payload in corrections.select("event_id", "payload").iter_rows()
+        if isinstance(report := payload_of("RunReported", payload), RunReported)
+        and report.subject in held
+        and report.model_copy(update={"revision": held[report.subject].report.revision}) == held[report.subject].report
+    ]
+    return rows.filter(~pl.col("event_id").is_in(same))
 
 
 @dataclass

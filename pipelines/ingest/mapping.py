@@ -215,6 +215,7 @@ class Mapper:
             matrix = np.array(values, dtype=np.float64).reshape(len(values), len(kept))
         except OverflowError:  # an integer that is no double
             return group.rows
+        matrix += 0.0  # canonical JSON knows no -0
         good = _good(split, plan, matrix)
         if any(self._unknown[setup] for setup in set(group.setups)):
             for setup, fine in zip(group.setups, good.tolist(), strict=True):
