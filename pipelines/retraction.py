@@ -29,18 +29,18 @@ def retract(log: EventLog, target: str, reason: str, recorded_at: datetime, *, r
             f"{target[:60]!r}: no such run or point; name a run as SOURCE/NUMBER/ATTEMPT (`shiftlog sql 'FROM runs'`) or a point "
             f"by {SHORTEST} or more characters of its point_id"
         )
-    news = [(run, point) for run, point in found if _stands(log, run, point) == reinstate]
+    news = [(run, point) for run, point in found if not _stands(log, run, point, None if reinstate else reason.strip())]
     log.append(_events(log, news, reason, recorded_at, reinstate))
     return [f"point {point} of run {run}" if point else f"run {run}" for run, point in news]
 
 
-def _stands(log: EventLog, run: RunKey, point: str | None) -> bool:
-    """Say whether the last decision about a run, or one point of it, is that it does not count."""
-    last = None
+def _stands(log: EventLog, run: RunKey, point: str | None, reason: str | None) -> bool:
+    """Say whether it has been decided so already: that it does not count, for this reason, or (None) that it does."""
+    held = None
     for _row, decision in typed(log.about({f"run:{run}"}, "ResultRetracted")):
         if isinstance(decision, ResultRetracted) and decision.point_id == point:
-            last = decision
-    return last is not None and not last.reinstated
+            held = None if decision.reinstated else decision.reason
+    return held == reason
 
 
 def _events(

@@ -443,7 +443,7 @@ def test_as_of_a_time_that_cannot_be_is_one_line(history: Path, verb: tuple[str,
 def test_what_was_retracted_is_left_out_until_that_is_undone(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at(monkeypatch, 22)
     said = call(history, "retract", "example/fleet/4", "--reason", "test branch")
-    assert said.exit_code == 0 and "retracted example/fleet/4/1" in said.stderr
+    assert said.exit_code == 0 and "retracted run example/fleet/4/1" in said.stderr
     assert counted(history, COUNT) == 20
     assert counted(history, "SELECT count(*) AS n FROM runs") == 4
     kept = "SELECT run_id, retraction, count(*) AS n FROM all_points WHERE retraction IS NOT NULL GROUP BY ALL"
@@ -453,7 +453,9 @@ def test_what_was_retracted_is_left_out_until_that_is_undone(history: Path, monk
     assert counted(history, COUNT, "--as-of", "2026-02-21") == 25
     assert "run `shiftlog detect`" in call(history, "shifts").stderr
     at(monkeypatch, 23)
-    assert call(history, "retract", "4", "--reason", "it was main", "--undo").stderr.startswith("reinstated example/fleet/4/1")
+    assert call(history, "retract", "4", "--reason", "it was main", "--undo").stderr.startswith(
+        "reinstated run example/fleet/4/1"
+    )
     assert counted(history, COUNT) == 25
     assert counted(history, COUNT, "--as-of", "2026-02-22") == 20
     assert call(history, "verify").exit_code == 0
@@ -525,3 +527,43 @@ def test_workers_that_nobody_knows_are_one_line(tmp_path: Path) -> None:
     call(tmp_path / "warehouse", "ingest", str(tmp_path / "runs"))
     result = call(tmp_path / "warehouse", "detect", "--workers", "threads")
     assert result.exit_code == 2 and result.stderr.count("\n") == 1 and "--workers 'threads'" in result.stderr
+
+
+def test_the_log_is_followed_page_by_page(history: Path) -> None:
+    """With --after come the next events, so that none is passed over."""
+    every = [event["sequence"] for event in json.loads(call(history, "log", "--limit", "1000", "--format", "json").stdout)]
+    assert every == list(range(1, len(every) + 1))
+    followed: list[int] = []
+    while True:
+        page = call(history, "log", "--after", str(followed[-1] if followed else 0), "--limit", "7", "--format", "json")
+        events = [event["sequence"] for event in json.loads(page.stdout)]
+        if not events:
+            break
+        assert ("more follow" in page.stderr) == (events[-1] < every[-1])
+        followed += events
+    assert followed == every
+    assert "no such event" in call(history, "log", "--type", "Foo").stderr
+
+
+def test_sql_does_not_depend_on_the_zone_of_the_machine(history: Path) -> None:
+    asked = (
+        "SELECT count(*) FILTER (recorded_at <= now()), count(*) FROM points WHERE measured_at >= TIMESTAMPTZ '2026-01-01 00:00Z'"
+    )
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", "from pipelines.cli import main; main()", "--warehouse", str(history), "sql", asked],
+            env={**os.environ, "TZ": zone},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for zone in ("UTC", "Asia/Tokyo", "America/New_York")
+    }
+    assert len(answers) == 1
+
+
+def test_an_empty_warehouse_is_refused_and_the_last_day_is_a_day(history: Path) -> None:
+    empty = CliRunner().invoke(main, ["--warehouse", "", "sql", "SELECT 1"])
+    assert (empty.exit_code, "is empty" in empty.stderr) == (2, True)
+    last = call(history, "sql", "SELECT count(*) AS n FROM events", "--as-of", "9999-12-31", "--format", "csv")
+    assert last.stdout == call(history, "sql", "SELECT count(*) AS n FROM events", "--format", "csv").stdout

@@ -20,12 +20,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.announcing import silent
+from pipelines.following import Follower, refresh
 from pipelines.ingest import intake as course
 from pipelines.ingest.files import MAPPED, MAX_FAULTS, ROWS, Chunk, Content, Declared, Outcome, Piece, read_chunk
 from pipelines.ingest.intake import Intake, ingest
+from pipelines.verification import verify
 from tests.records import row, run_object, sweep, write_run
 from warehouse.canonical import canonical_json
 from warehouse.clock import iso
+from warehouse.digest import content_hash
 from warehouse.events import MAX_RECORD_CHARACTERS, FileRead
 from warehouse.log import EventLog
 from warehouse.store import Store
@@ -200,7 +204,12 @@ def test_another_declaration_is_another_reading(log: EventLog, tmp_path: Path) -
 def test_a_correction_reads_everything_again(log: EventLog, tmp_path: Path) -> None:
     place = write_run(tmp_path / "in", 7, STARTED, sweep())
     take(log, place)
-    corrected = take(log, place, declared=Declared(revision=8))
+    same = take(log, place, declared=Declared(revision=8))
+    assert (same.known, same.files, dict(same.new)) == (0, 2, {})  # it says what holds already
+    write(place / "run.json", run_object(7, STARTED, conclusion="failure"))
+    take(log, place)
+    write(place / "run.json", run_object(7, STARTED))
+    corrected = take(log, place, declared=Declared(revision=9))
     assert (corrected.known, corrected.files, dict(corrected.new)) == (0, 2, {"RunReported": 1})
 
 
@@ -331,3 +340,51 @@ def test_several_processes_write_the_very_same_log(tmp_path: Path, monkeypatch: 
     assert logs[1].equals(logs[0])
     assert folded[1].equals(folded[0])
     assert intakes[1] == intakes[0]
+
+
+def test_a_record_that_stands_twice_in_one_ingest_is_one_point(log: EventLog, tmp_path: Path) -> None:
+    """A sweep's file beside its zip, or the same row twice in one file."""
+    tables = Follower(log)
+    place = write_run(tmp_path / "in", 7, STARTED, [row(4), row(4), row(8)])
+    with zipfile.ZipFile(place / "results_bmk.zip", "w") as archive:
+        archive.write(place / "agg_bmk.json", "agg_bmk.json")
+    ingest(log, (str(place),), Declared(), recorded_at=NOW, mirrors=tmp_path, announce=silent, fold=tables.fold)
+    tables.settle()
+    assert log.store.read("points").select("concurrency", "reused").rows() == [(4, False), (8, False)]
+    assert log.store.read("runs")["points"].to_list() == [2]
+    assert verify(log) == []
+
+
+def test_two_runs_whose_names_hold_slashes_are_two(log: EventLog, tmp_path: Path) -> None:
+    for number, (source, run_id) in enumerate((("lab", "node/7"), ("lab/node", "7"), ("lab", "node%2F7"))):
+        path = write(tmp_path / f"{number}.json", row(4, speed=1 + number / 100))
+        declared = Declared(datetime(2026, 1, 1 + number, tzinfo=UTC), {"run_source": source, "run_id": run_id})
+        ingest(log, (str(path),), declared, recorded_at=NOW, mirrors=tmp_path, announce=silent)
+        refresh(log)
+    runs = log.store.read("runs").select("run_source", "run_id", "reports", "points")
+    assert runs.rows() == [("lab", "node/7", 1, 1), ("lab/node", "7", 1, 1), ("lab", "node%2F7", 1, 1)]
+    assert verify(log) == []
+
+
+def test_a_fault_goes_when_its_file_is_read_whole(log: EventLog, tmp_path: Path) -> None:
+    """Also where its records were known from other bytes by then."""
+    lone = write(tmp_path / "a" / "f.json", [row(4)])
+    take(log, lone)
+    refresh(log)
+    assert log.store.count("quarantine") == 1
+    take(log, write_run(tmp_path / "b", 7, STARTED, [row(4)]))
+    write(lone.parent / "run.json", run_object(7, STARTED))
+    take(log, lone)
+    refresh(log)
+    assert log.store.count("quarantine") == 0
+    assert verify(log) == []
+
+
+def test_a_negative_nought_is_nought(log: EventLog, tmp_path: Path) -> None:
+    tables = Follower(log)
+    place = write_run(tmp_path / "in", 7, STARTED, [{**row(4), "std_ttft": -0.0, "x": -0.0}, *(row(4 + n) for n in range(40))])
+    ingest(log, (str(place),), Declared(), recorded_at=NOW, mirrors=tmp_path, announce=silent, fold=tables.fold)
+    tables.settle()
+    before = content_hash(log.store.read("points"))
+    refresh(log, force=True)
+    assert content_hash(log.store.read("points")) == before

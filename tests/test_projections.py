@@ -127,11 +127,33 @@ def test_rebuild_mends_tables_of_another_schema(nights: EventLog) -> None:
 
 def test_rebuild_mends_tables_whose_files_are_damaged_or_gone(nights: EventLog) -> None:
     before = {name: nights.store.read(name) for name in PROJECTIONS}
-    for name, damage in (("points", lambda path: path.write_bytes(path.read_bytes()[:100])), ("shifts", Path.unlink)):
+    cut = lambda path: path.write_bytes(path.read_bytes()[:100])  # noqa: E731
+    for name, damage in (("points", cut), ("shifts", Path.unlink), ("runs", Path.unlink), ("builds", cut), ("quarantine", cut)):
         for path in Path(nights.store.table_uri(name)).glob("*.parquet"):
             damage(path)
     projections.rebuild(nights, NOW)
     assert {name: nights.store.read(name).equals(before[name]) for name in PROJECTIONS} == dict.fromkeys(PROJECTIONS, True)
+
+
+def test_what_a_killed_ingest_left_behind_is_no_finding(nights: EventLog, tmp_path: Path) -> None:
+    """The log is committed and the tables are not: the next command brings them up."""
+    take(nights, tmp_path, 8, sweep(image=NEW, speed=0.95))
+    assert verify(nights) == []
+    following.refresh(nights)
+    assert nights.store.read("runs").height == 5
+    assert verify(nights) == []
+
+
+def test_a_table_that_cannot_be_opened_is_named_with_what_to_do(nights: EventLog) -> None:
+    (*_, last) = sorted(Path(nights.store.table_uri("runs"), "_delta_log").glob("*.json"))
+    last.write_bytes(last.read_bytes()[:40])
+    findings = verify(EventLog(Store(nights.store.uri)))
+    assert len(findings) == 1
+    assert findings[0].startswith("table runs") and "delete the folder of that table and run `shiftlog rebuild`" in findings[0]
+    assert "\n" not in findings[0]
+    shutil.rmtree(nights.store.table_uri("runs"))
+    projections.rebuild(nights, NOW)
+    assert verify(nights) == []
 
 
 def test_verify_is_silent_on_a_sound_warehouse(nights: EventLog) -> None:

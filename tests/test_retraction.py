@@ -63,7 +63,7 @@ def two(log: EventLog, tmp_path: Path) -> EventLog:
 
 @pytest.mark.parametrize("target", ["1", "example/fleet/1", "example/fleet/1/1"])
 def test_a_run(two: EventLog, target: str) -> None:
-    assert decide(two, target, "  test branch ") == ["example/fleet/1/1"]
+    assert decide(two, target, "  test branch ") == ["run example/fleet/1/1"]
     assert marks(two) == [
         ("1", 4, "test branch", False),
         ("1", 8, "test branch", False),
@@ -78,7 +78,7 @@ def test_a_run(two: EventLog, target: str) -> None:
 
 def test_one_point(two: EventLog) -> None:
     point = point_of(two, "1", 8)
-    assert decide(two, point[:8].upper()) == ["example/fleet/1/1"]
+    assert decide(two, point[:8].upper()) == [f"point {point} of run example/fleet/1/1"]
     assert marks(two) == [("1", 4, None, False), ("1", 8, "test branch", False), ("2", 4, None, False), ("2", 8, None, False)]
     assert two.store.read("runs").select("run_id", "points", "retraction").rows() == [("1", 1, None), ("2", 2, None)]
     assert two.store.read("builds")["points"].to_list() == [3]
@@ -112,7 +112,7 @@ def test_undo_and_again(two: EventLog) -> None:
     """Every decision is an event, also one that was made before."""
     before = two.store.read("points")
     for times in (1, 2):
-        assert decide(two, "1") == ["example/fleet/1/1"]
+        assert decide(two, "1") == ["run example/fleet/1/1"]
         assert [retraction for run, _c, retraction, _r in marks(two) if run == "1"] == ["test branch"] * 2
         decide(two, "1", "it was no test", undo=True)
         assert two.store.read("points").equals(before)
@@ -151,9 +151,10 @@ def test_attempts_are_told_apart_or_taken_together(log: EventLog) -> None:
         told_run = RunReported(run=key, started_at="2026-01-01T00:00:00Z")
         log.append([event_of(told_run, occurred_at=NOW, recorded_at=NOW, source=Source(name="t"))])
     following.refresh(log)
-    assert decide(log, "example/fleet/1/2", "second") == ["example/fleet/1/2"]
+    assert decide(log, "example/fleet/1/2", "second") == ["run example/fleet/1/2"]
     assert [mark[2] for mark in marks(log)] == [None, "second"]
-    assert decide(log, "example/fleet/1", "both") == ["example/fleet/1/1", "example/fleet/1/2"]
+    assert decide(log, "example/fleet/1", "both") == ["run example/fleet/1/1", "run example/fleet/1/2"]
+    assert decide(log, "example/fleet/1", "both") == []  # it stands so already
     assert [mark[2] for mark in marks(log)] == ["both", "both"]
 
 
@@ -179,9 +180,9 @@ def test_a_number_that_two_sources_have_must_name_one(two: EventLog) -> None:
     other = RunReported(run=RunKey(run_source="other/fleet", run_id="1"), started_at="2026-01-01T00:00:00Z")
     two.append([event_of(other, occurred_at=NOW, recorded_at=NOW, source=Source(name="t"))])
     following.refresh(two)
-    with pytest.raises(InputError, match="runs of several sources have that number"):
+    with pytest.raises(InputError, match="several runs can be meant"):
         retract(two, "1", "r", NOW)
-    assert decide(two, "other/fleet/1") == ["other/fleet/1/1"]
+    assert decide(two, "other/fleet/1") == ["run other/fleet/1/1"]
 
 
 def test_a_copy_takes_the_place_of_what_does_not_count(log: EventLog, tmp_path: Path) -> None:
