@@ -19,9 +19,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pipelines.cli import main
+from pipelines.following import Follower
 from pipelines.ingest.files import Declared
 from pipelines.ingest.intake import ingest
-from pipelines.projections import Follower, run_detection
+from pipelines.projections import run_detection
 from tests import object_store as loopback
 from tests.object_store import BUCKET, UNSET, ObjectStore
 from tests.records import sweep, write_run
