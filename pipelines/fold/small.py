@@ -56,8 +56,9 @@ def _settle(
     force: bool,
 ) -> bool:
     def attempt(scan: pl.LazyFrame, mark: Mark | None) -> Change | None:
-        if mark == wanted and not force:
-            return None
+        made = mark is not None and not force and mark.code == wanted.code
+        if made and mark is not None and wanted.up_to <= mark.up_to <= log.last_sequence():
+            return None  # another process has brought it as far, or further
         if mark is not None and not force and _continue(steps, mark, wanted):
             frame, added = forward(log, scan, steps)
             return Change(frame, wanted, "append" if added else "overwrite")
@@ -69,7 +70,9 @@ def _settle(
 def _continue(steps: Sequence[Step], mark: Mark, wanted: Mark) -> bool:
     """Say whether the steps begin where a table ends, were made by the code that made it, and only added rows."""
     added = not any(step.whole or step.replaced for step in steps)
-    return bool(steps) and added and mark.code == wanted.code and mark.up_to == steps[0].after
+    ends = [mark.up_to, *(step.up_to for step in steps)]
+    unbroken = [step.after for step in steps] == ends[:-1] and ends[-1] == wanted.up_to  # no step of another process between
+    return bool(steps) and added and unbroken and mark.code == wanted.code
 
 
 def _runs(_log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step]) -> Made:
@@ -96,7 +99,7 @@ def _counted(counts: pl.DataFrame) -> dict[tuple[str, str, int], int]:
 
 
 def _all_runs(log: EventLog, _steps: Sequence[Step], up_to: int) -> pl.DataFrame:
-    counts = _counted(log.store.collect("points", points.counts(log.store.scan("points"))))
+    counts = _counted(log.store.collect("points", points.counts(_folded(log, up_to))))
     return runs.table(runs.fold(log.read(*runs.EVENT_TYPES, up_to=up_to)), counts).select(RUNS.schema.names())
 
 
@@ -107,8 +110,13 @@ def _builds(_log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step]) -> Made:
     return builds.table(together), False
 
 
-def _all_builds(log: EventLog, _steps: Sequence[Step], _up_to: int) -> pl.DataFrame:
-    seen = builds.seen(log.store.scan("points").select(builds.READ))
+def _folded(log: EventLog, up_to: int) -> pl.LazyFrame:
+    """Return the stored points that follow from the log up to a sequence: another process may have added more meanwhile."""
+    return log.store.scan("points").filter(pl.col("sequence") <= up_to)
+
+
+def _all_builds(log: EventLog, _steps: Sequence[Step], up_to: int) -> pl.DataFrame:
+    seen = builds.seen(_folded(log, up_to).select(builds.READ))
     return builds.table(log.store.collect("points", seen)).select(BUILDS.schema.names())
 
 

@@ -56,6 +56,7 @@ class Step:
     known: runs.Runs
     refused: pl.DataFrame
     after: int = 0
+    up_to: int = 0
     whole: bool = False
     replaced: tuple[Key, ...] = ()
 
@@ -93,7 +94,7 @@ class Points:
                 step = self._step(POINTS.schema.to_frame().lazy() if anew else scan, after, last, prepared)
             if step.events.is_empty() and not anew and not step.whole and last - after < FAR:
                 return None
-            taken.append(step)
+            taken.append(replace(step, up_to=last))
             where = _those_of(step.replaced) if step.replaced and not anew else None
             mode: Literal["append", "overwrite"] = "overwrite" if anew or step.whole or step.replaced else "append"
             return Change(points.clustered(step.rows), Mark(last, code), mode, where)
