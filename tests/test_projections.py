@@ -14,6 +14,8 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 
 from pipelines import following, projections
 from pipelines.announcing import silent
+from pipelines.fold.small import settle
+from pipelines.following import Follower
 from pipelines.ingest.files import Declared
 from pipelines.ingest.intake import ingest
 from pipelines.verification import verify
@@ -261,3 +263,47 @@ def test_what_was_read_later_leaves_quarantine(log: EventLog, tmp_path: Path) ->
     ingest(log, (str(path),), declared, recorded_at=NOW, mirrors=tmp_path, announce=silent)
     following.refresh(log)
     assert set(log.store.read("quarantine")["position"].to_list()) == {"/1"}
+
+
+TURNS = (
+    "slow quick slow!",
+    "slow quick quick! slow!",
+    "slow quick slow slow!",
+    "slow quick slow! quick!",
+    "slow quick slow quick!",
+)
+
+
+@pytest.mark.parametrize("turns", TURNS)
+def test_two_processes_that_overtake_each_other_lose_nothing(log: EventLog, tmp_path: Path, turns: str) -> None:
+    """Whoever folds (a name) and settles (with a mark) when: the small tables hold what the points of all give."""
+    followers = {name: Follower(log) for name in ("first", "slow", "quick")}
+    taken = 0
+    for turn in ("first", "first!", *turns.split()):
+        follower = followers[turn.rstrip("!")]
+        if turn.endswith("!"):
+            follower.settle()
+            continue
+        taken += 1
+        place = write_run(tmp_path, taken, f"2026-01-{taken:02}T06:00:00Z", sweep(speed=1 + taken / 100))
+        ingest(log, (str(place),), Declared(), recorded_at=NOW, mirrors=tmp_path, announce=silent, fold=follower.fold)
+    assert log.store.read("runs")["points"].to_list() == [5] * taken
+    assert log.store.read("builds")["points"].to_list() == [5 * taken]
+    assert verify(log) == []
+
+
+def test_a_process_halted_while_it_settles_puts_nothing_older_over_what_is_there(log: EventLog, tmp_path: Path) -> None:
+    """It read how far `points` went, another process went further, and then it goes on."""
+    take(log, tmp_path, 1, sweep())
+    following.refresh(log)
+    reached = log.store.mark("points")
+    take(log, tmp_path, 2, sweep(speed=1.1))
+    following.refresh(log)
+
+    class Halted(Store):
+        def mark(self, name: str) -> Mark | None:
+            return reached if name == "points" else super().mark(name)
+
+    assert settle(EventLog(Halted(log.store.uri)), []) == []
+    assert log.store.read("runs")["points"].to_list() == [5, 5]
+    assert verify(log) == []
