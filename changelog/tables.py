@@ -8,16 +8,14 @@ from __future__ import annotations
 import polars as pl
 
 from warehouse.code import version
-from warehouse.log import EventLog
+from warehouse.log import FAR, EventLog
 from warehouse.schemas import COMMITS, DEPENDENCIES, EVENTS, RELEASES, Table
-from warehouse.store import Change, Mark
+from warehouse.store import Change, Mark, trusted
 
 EVENT_OF_TABLE = {"CommitLanded": COMMITS, "ReleasePublished": RELEASES, "DependencyPinned": DEPENDENCIES}
 
 SOURCES = ("changelog/tables.py", "warehouse/schemas.py", "warehouse/events.py")
 """What the tables follow from besides the log (`warehouse.code`)."""
-FAR = 100_000
-"""Sequences of other events after which a table that has nothing to add says that it has seen them."""
 _KEYS = {
     "commits": ["project", "commit"],
     "releases": ["project", "version", "evidence", "tag", "commit", "url"],
@@ -45,8 +43,8 @@ def _bring(log: EventLog, event_type: str, table: Table, force: bool) -> bool:
 
     def attempt(scan: pl.LazyFrame, mark: Mark | None) -> Change | None:
         last = log.last_sequence()  # read behind the mark: the table cannot be ahead of it but by a log that was cut off
-        whole = force or mark is None or mark.code != code or mark.up_to > last
-        after = 0 if whole or mark is None else mark.up_to
+        known = None if force else trusted(mark, code, last)
+        whole, after = known is None, known.up_to if known else 0
         events = log.read(event_type, after=after, up_to=last) if last > after else EVENTS.schema.to_frame()
         if events.is_empty() and not whole and last - after < FAR:
             return None

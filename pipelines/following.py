@@ -22,11 +22,11 @@ Workers = str
 """Where heavy work runs (`pipelines.workers`): serial, processes, ray, …"""
 
 
-def refresh(log: EventLog, *, force: bool = False, prepared: Prepared | None = None, workers: Workers = "serial") -> list[str]:
+def refresh(log: EventLog, *, force: bool = False, workers: Workers = "serial") -> list[str]:
     """Bring the fact and upstream tables up to the log; return the names of those that were behind, or all with *force*."""
     with closing(open_workers(workers)) as hands:
         points = Points(log, hands)
-        return _refreshed(log, points, points.advance(prepared, force=force), force)
+        return _refreshed(log, points, points.advance(force=force), force)
 
 
 class Follower:

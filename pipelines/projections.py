@@ -25,7 +25,7 @@ from warehouse.digest import content_hash
 from warehouse.errors import StoreError
 from warehouse.log import EventLog
 from warehouse.schemas import PROJECTIONS
-from warehouse.store import Mark, Store
+from warehouse.store import Mark, Store, trusted
 
 DETECTED = ("noise", "diffs", "shifts")
 
@@ -82,10 +82,8 @@ def is_detection_current(log: EventLog) -> bool:
 
 
 def _is_behind(log: EventLog, name: str, event_types: tuple[str, ...]) -> bool:
-    mark = log.store.mark(name)
-    if mark is None or mark.code != version(DETECTION) or mark.up_to > log.last_sequence():
-        return True
-    return not log.store.collect("events", log.scan(*event_types, after=mark.up_to).select("sequence").head(1)).is_empty()
+    mark = trusted(log.store.mark(name), version(DETECTION), log.last_sequence())
+    return mark is None or log.has(*event_types, after=mark.up_to)
 
 
 def _up_to(store: Store, name: str) -> int:
@@ -116,4 +114,4 @@ def _hash(store: Store, name: str) -> str | None:
 def _content(store: Store, name: str) -> str:
     """Return the content hash of a table; rows of the index of subjects add up, in however many steps they were written."""
     frame = store.read(name)
-    return content_hash(subjects.joined(frame).sort("subject") if name == "subjects" else frame)
+    return content_hash(subjects.joined(frame) if name == "subjects" else frame)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import polars as pl
 
+from pipelines.fold.runs import KEY
 from warehouse.errors import InputError
 from warehouse.events import Event, ResultRetracted, RunKey, Source, event_of
 from warehouse.log import EventLog, typed
@@ -37,7 +38,7 @@ def retract(log: EventLog, target: str, reason: str, recorded_at: datetime, *, r
 def _stands(log: EventLog, run: RunKey, point: str | None, reason: str | None) -> bool:
     """Say whether it has been decided so already: that it does not count, for this reason, or (None) that it does."""
     held = None
-    for _row, decision in typed(log.about({f"run:{run}"}, "ResultRetracted")):
+    for _row, decision in typed(log.about({run.subject}, "ResultRetracted")):
         if isinstance(decision, ResultRetracted) and decision.point_id == point:
             held = None if decision.reinstated else decision.reason
     return held == reason
@@ -47,16 +48,15 @@ def _events(
     log: EventLog, found: list[tuple[RunKey, str | None]], reason: str, recorded_at: datetime, reinstate: bool
 ) -> Iterator[Event]:
     for run, point in found:
-        decisions = log.about({f"run:{run}"}, "ResultRetracted").height
+        decisions = log.about({run.subject}, "ResultRetracted").height
         decision = ResultRetracted(run=run, point_id=point, reason=reason.strip(), reinstated=reinstate, revision=decisions + 1)
         yield event_of(decision, occurred_at=recorded_at, recorded_at=recorded_at, source=Source(name="retract"))
 
 
 def _runs(log: EventLog, target: str) -> list[tuple[RunKey, str | None]]:
-    columns = ("run_source", "run_id", "run_attempt")
     name = pl.format("{}/{}", "run_source", "run_id")
     readings = (pl.format("{}/{}", name, "run_attempt") == target, name == target, pl.col("run_id") == target)
-    found = [log.store.collect("runs", log.store.scan("runs").filter(named).select(columns).sort(columns)) for named in readings]
+    found = [log.store.collect("runs", log.store.scan("runs").filter(named).select(KEY).sort(KEY)) for named in readings]
     rows = pl.concat(found).unique(maintain_order=True).rows()
     if len({(source, number) for source, number, _attempt in rows}) > 1:
         raise InputError(
@@ -69,7 +69,7 @@ def _point(log: EventLog, target: str) -> list[tuple[RunKey, str | None]]:
     if len(target) < SHORTEST:
         return []
     points = log.store.scan("points").filter(pl.col("point_id").str.starts_with(target.lower()))
-    rows = log.store.collect("points", points.select("run_source", "run_id", "run_attempt", "point_id").head(2)).rows()
+    rows = log.store.collect("points", points.select(*KEY, "point_id").head(2)).rows()
     if len(rows) > 1:
         raise InputError(f"{target[:60]!r}: several points begin so; give more characters")
     return [(RunKey(run_source=source, run_id=number, run_attempt=attempt), point) for source, number, attempt, point in rows]

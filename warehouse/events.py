@@ -94,6 +94,11 @@ class RunKey(Frozen):
         """Return the key as one text that no other key has: a source may hold slashes, a number that holds one has it escaped."""
         return f"{self.run_source}/{self.run_id.replace('%', '%25').replace('/', '%2F')}/{self.run_attempt}"
 
+    @property
+    def subject(self) -> str:
+        """What an event about this run is about."""
+        return f"run:{self}"
+
 
 class RunReported(Payload):
     """A benchmark run exists; times are texts as the source gave them. Another report of it corrects it.
@@ -121,7 +126,7 @@ class RunReported(Payload):
 
     @property
     def subject(self) -> str:
-        return f"run:{self.run}"
+        return self.run.subject
 
     def body(self) -> dict[str, Any]:
         """Return the JSON object; revision 0 is left out, so that what a source says is one event whoever reads it."""
@@ -137,7 +142,7 @@ class ResultRecorded(Payload):
 
     @property
     def subject(self) -> str:
-        return f"run:{self.run}"
+        return self.run.subject
 
     def body(self) -> dict[str, Any]:
         """Return the record itself and not pydantic's copy of it, which would replace what JSON can spell and UTF-8 cannot."""
@@ -174,7 +179,7 @@ class ResultRetracted(Payload):
 
     @property
     def subject(self) -> str:
-        return f"run:{self.run}"
+        return self.run.subject
 
 
 class FileRead(Payload):

@@ -17,6 +17,10 @@ from warehouse.store import Change, Mark, Store
 
 BATCH = 50_000
 """Events per commit: one commit a batch, not a file (docs/architecture.md, storage)."""
+FAR = 100_000
+"""Sequences of other events after which a table that has nothing to add says that it has seen them."""
+ROWS = pl.Schema(list(EVENTS.schema.items())[1:])
+"""A row of the log before it has its sequence."""
 
 
 class EventLog:
@@ -46,7 +50,7 @@ class EventLog:
 
         def attempt(scan: pl.LazyFrame, mark: Mark | None) -> Change | None:
             last = mark.up_to if mark else 0
-            subjects.check_not_ahead(self.store, self.last_sequence)
+            subjects.check_not_ahead(self.store, last, self.last_sequence)
             known = subjects.known_events(self.store, scan, incoming["subject"], last, "event_id")
             fresh = incoming.join(known, on="event_id", how="anti", maintain_order="left")
             if fresh.is_empty():
@@ -82,6 +86,11 @@ class EventLog:
     def read(self, *event_types: str, after: int = 0, up_to: int | None = None) -> pl.DataFrame:
         """Return events in log order: only *event_types* where any are given, only sequences in (*after*, *up_to*]."""
         return self.store.collect("events", self.scan(*event_types, after=after, up_to=up_to).sort("sequence"))
+
+    def has(self, *event_types: str, after: int = 0, up_to: int | None = None) -> bool:
+        """Say whether there is an event: of *event_types* where any are given, with a sequence in (*after*, *up_to*]."""
+        found = self.scan(*event_types, after=after, up_to=up_to).select("sequence").head(1)
+        return not self.store.collect("events", found).is_empty()
 
     def about(self, wanted: Collection[str], *event_types: str, up_to: int | None = None) -> pl.DataFrame:
         """Return the events about the subjects in *wanted*, in log order: only *event_types* where any are given."""
@@ -138,4 +147,4 @@ def frame_of(events: list[Event]) -> pl.DataFrame:
         )
         for e in events
     ]
-    return pl.DataFrame(rows, schema=pl.Schema(list(EVENTS.schema.items())[1:]), orient="row")
+    return pl.DataFrame(rows, schema=ROWS, orient="row")

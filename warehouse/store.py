@@ -61,6 +61,11 @@ class Mark:
     code: int = 0
 
 
+def trusted(mark: Mark | None, code: int, end: int) -> Mark | None:
+    """Return *mark* where *code* made the table, from a log that still goes as far (to sequence *end*); None: make it anew."""
+    return mark if mark is not None and mark.code == code and mark.up_to <= end else None
+
+
 @dataclass(frozen=True)
 class Change:
     """One commit: rows to add, or to put in place of all rows or of those that *where* (SQL over columns) selects."""
@@ -137,10 +142,7 @@ class Store:
     def rows(self, name: str) -> int:
         """Return how many rows the table called *name* has, as its log tells."""
         delta = self._load(name)
-        if delta is None:
-            return 0
-        actions = self._translated(name, "opened", lambda: pl.DataFrame(delta.get_add_actions()))
-        return int(actions["num_records"].sum())
+        return 0 if delta is None else int(self._files(name, delta)["num_records"].sum())
 
     def dataset(self, name: str) -> Any:
         """Return the table called *name*, which must be there, as a pyarrow data set: readers take what they need of it."""
@@ -220,9 +222,8 @@ class Store:
         check_schema(TABLES[name], frame)  # before a table is made for it
 
         def attempt(_scan: pl.LazyFrame, present: Mark | None) -> Change | None:
-            if end is not None and present is not None and present.code == mark.code and mark.up_to < present.up_to <= end:
-                return None
-            return Change(frame, mark, "overwrite")
+            known = None if end is None else trusted(present, mark.code, end)
+            return None if known and known.up_to > mark.up_to else Change(frame, mark, "overwrite")
 
         return self.commit(name, attempt) is not None
 
@@ -284,8 +285,11 @@ class Store:
         return [] if delta is None else self._sizes(name, delta)
 
     def _sizes(self, name: str, delta: DeltaTable) -> list[int]:
-        actions = self._translated(name, "opened", lambda: pl.DataFrame(delta.get_add_actions()))
-        return [int(size) for size in actions["size_bytes"].to_list()]
+        return [int(size) for size in self._files(name, delta)["size_bytes"].to_list()]
+
+    def _files(self, name: str, delta: DeltaTable) -> pl.DataFrame:
+        """Return what the table's log tells of its data files, one row each."""
+        return self._translated(name, "opened", lambda: pl.DataFrame(delta.get_add_actions()))
 
     @property
     def _options(self) -> dict[str, str] | None:

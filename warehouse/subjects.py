@@ -15,7 +15,7 @@ import polars as pl
 
 from warehouse.errors import StoreError
 from warehouse.schemas import SUBJECTS
-from warehouse.store import Change, Mark, Store
+from warehouse.store import Change, Mark, Store, trusted
 
 CODE = 1
 """Raised when the meaning of the index changes."""
@@ -32,14 +32,15 @@ class Standing:
 def standing(store: Store, subjects: pl.Series, last: int) -> Standing:
     """Return what the index knows of *subjects*; nothing, up to 0, where it cannot be trusted for a log that ends at *last*."""
     scan, mark = store.scan_marked("subjects")
-    if mark is None or mark.code != CODE or mark.up_to > last:
+    known = trusted(mark, CODE, last)
+    if known is None:
         return Standing(pl.DataFrame(schema=SUBJECTS.schema), 0)
     wanted = subjects.unique().to_frame("subject").lazy()
     try:
         rows = store.collect("subjects", _joined(scan.join(wanted, on="subject", how="semi")))
     except StoreError:  # a file of it is gone: the log itself tells
         return Standing(pl.DataFrame(schema=SUBJECTS.schema), 0)
-    return Standing(rows, mark.up_to)
+    return Standing(rows, known.up_to)
 
 
 def known_events(store: Store, log: pl.LazyFrame, subjects: pl.Series, last: int, *columns: str) -> pl.DataFrame:
@@ -55,13 +56,13 @@ def known_events(store: Store, log: pl.LazyFrame, subjects: pl.Series, last: int
     return store.collect("events", about.select(columns))
 
 
-def check_not_ahead(store: Store, end: Callable[[], int]) -> None:
-    """Raise StoreError where the index knows more of the log than *end*, asked afresh, says that there is.
+def check_not_ahead(store: Store, last: int, end: Callable[[], int]) -> None:
+    """Raise StoreError where the index knows more of the log than *last*, and than *end*, asked afresh, says that there is.
 
     Then the log was cut off or put back from an older copy, and its tables speak of another one: to go on would double events.
     """
     mark = store.mark("subjects")
-    if mark is not None and mark.up_to > end():
+    if mark is not None and mark.up_to > last and mark.up_to > end():
         raise StoreError(
             f"the log in {store.uri} is shorter than its tables: it was cut off or is an older copy; restore the whole of it, or "
             "run `shiftlog rebuild` to go on with what is left"
@@ -89,8 +90,8 @@ def read(store: Store, log: pl.LazyFrame, after: int, last: int) -> pl.DataFrame
 
 
 def joined(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of the index with one row a subject."""
-    return _joined(rows.lazy()).collect()
+    """Return rows of the index with one row a subject, in their order."""
+    return _joined(rows.lazy()).collect().sort(SUBJECTS.order)
 
 
 def _joined(rows: pl.LazyFrame) -> pl.LazyFrame:

@@ -16,8 +16,9 @@ from typing import Any
 from warehouse.canonical import bytes_hash
 
 MAX_NAME = 80
-HASH_DIGITS = 12
 """Longest name that is kept, characters; the names are strangers' text and end up in pages and file names."""
+HASH_DIGITS = 12
+"""Hex digits of the hash that a shortened name ends in."""
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,13 @@ from warehouse.errors import SchemaError, ShiftlogError
 from warehouse.layout import LARGE_FILE
 from warehouse.log import EventLog
 from warehouse.schemas import PROJECTIONS
-from warehouse.store import Mark, Store
+from warehouse.store import Store
 from warehouse.subjects import CODE as INDEX_CODE
 
 MANY_FILES = 100
 """Small data files (less than half of what `shiftlog compact` makes) of one table beyond which every scan feels them."""
 MANY_COMMITS = 200
-"""Commits behind the last checkpoint beyond which something keeps it from being written: delta-rs writes one every hundred."""
+"""Commits behind the last checkpoint beyond which something keeps it from being written: every tenth writes one."""
 SKEW = timedelta(minutes=5)
 """How far a recorded time may lie ahead of the clock."""
 BY_ITSELF = "nothing to do: the next `shiftlog ingest`, `detect` or `sql` does it"
@@ -103,7 +103,7 @@ def _standing(log: EventLog, name: str, last: int) -> Iterator[Finding]:
             yield Finding("error", what, f"{RESTORE}, or keep this log: run `shiftlog rebuild` before anything else")
         elif mark.code != code:
             yield Finding("note", f"table {name} was made by another version of the code and is made again, once", fix)
-        elif _is_behind(log, mark, types, last):
+        elif mark.up_to < last and log.has(*types, after=mark.up_to):
             yield Finding("note", f"table {name} is behind the log: it knows {mark.up_to} of {last} events", fix)
 
 
@@ -128,13 +128,6 @@ def _follows(name: str) -> tuple[int, tuple[str, ...], str]:
     if name in DETECTED or name == "links":
         return version(DETECTION), EVENT_TYPES if name in DETECTED else (*EVENT_TYPES, *EVENT_OF_TABLE), DETECT
     return version(UPSTREAM_CODE), tuple(kind for kind, table in EVENT_OF_TABLE.items() if table.name == name), BY_ITSELF
-
-
-def _is_behind(log: EventLog, mark: Mark, types: tuple[str, ...], last: int) -> bool:
-    """Say whether the log has an event behind *mark* that the table follows from; others need not move a table."""
-    if mark.up_to >= last:
-        return False
-    return not log.store.collect("events", log.scan(*types, after=mark.up_to).select("sequence").head(1)).is_empty()
 
 
 def _files(name: str, sizes: list[int], commits: int | None) -> Iterator[Finding]:

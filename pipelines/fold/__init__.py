@@ -6,8 +6,10 @@ reuse       which of several equal records was measured
 points      the rows of `points`
 builds      the software that they were measured on
 faults      what could not be read
-facts       the four tables together: brought forward, or made from nothing
+table       `points` brought forward, or made from nothing
+small       the other three after it
 code        which code made a table
 
-Every function is pure but those of `facts`, which reads and commits. Making a table at once or step by step gives the same rows.
+Every function is pure but those of `table`, `small` and `records`, which read the log; the first two commit. Making a table at
+once or step by step gives the same rows.
 """

@@ -10,8 +10,6 @@ from warehouse.events import RecordQuarantined
 from warehouse.log import typed
 from warehouse.schemas import QUARANTINE, TEXT
 
-PLACE = pl.Schema({"sha256": TEXT, "position": TEXT})
-"""A place that a result was read from."""
 REFUSED = "recorded, but this version cannot read it: "
 """How the reason of a fault begins that is not of a place, but of a result in the log."""
 
@@ -51,7 +49,7 @@ def refused(events: pl.DataFrame, reasons: pl.DataFrame) -> pl.DataFrame:
 
 
 def standing(faults: pl.DataFrame, read: pl.DataFrame, whole: pl.Series) -> pl.DataFrame:
-    """Return the faults but those whose very place was read after all (rows of PLACE), or whose file was read whole (hashes).
+    """Return the faults but those whose very place (sha256, position) was read after all, or whose file was read whole (hashes).
 
     A result that was recorded and refused stays one, whatever else was read from its place.
     """

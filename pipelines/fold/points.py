@@ -1,6 +1,6 @@
 """The rows of `points`: mapped records joined with what is known of their runs, judged for health.
 
-Belongs here: the join. Does not: mapping (`records`), which of equal records counts (`reuse`), committing (`facts`).
+Belongs here: the join. Does not: mapping (`records`), which of equal records counts (`reuse`), committing (`table`).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from pipelines.detect import health
-from pipelines.fold.runs import Runs
+from pipelines.fold.runs import KEY, Runs
 from warehouse.schemas import INT, POINTS, TEXT
 
 KEY_DIGITS = 15
@@ -18,9 +18,9 @@ KEY_DIGITS = 15
 def completed(recorded: pl.DataFrame, runs: Runs) -> pl.DataFrame:
     """Return rows of `points`, `reused` still null, for rows of RECORDED; *runs* knows their runs."""
     retracted = pl.DataFrame(list(runs.retracted.items()), schema={"point_id": TEXT, "point_retraction": TEXT}, orient="row")
-    joined = recorded.join(
-        runs.held().drop("run_source", "run_id", "run_attempt"), on="subject", how="left", maintain_order="left"
-    ).join(retracted, on="point_id", how="left", maintain_order="left")
+    joined = recorded.join(runs.held().drop(KEY), on="subject", how="left", maintain_order="left").join(
+        retracted, on="point_id", how="left", maintain_order="left"
+    )
     started = pl.coalesce("run_started_at", "occurred_at")
     dated = joined.with_columns(
         record_key=pl.col("record_hash").str.slice(0, KEY_DIGITS).str.to_integer(base=16, dtype=pl.Int64),
@@ -36,7 +36,7 @@ def completed(recorded: pl.DataFrame, runs: Runs) -> pl.DataFrame:
 def counts(points: pl.LazyFrame) -> pl.LazyFrame:
     """Return how many points of each run count: run_source, run_id, run_attempt, points."""
     live = points.filter(pl.col("retraction").is_null())
-    return live.group_by("run_source", "run_id", "run_attempt").agg(points=pl.len().cast(INT))
+    return live.group_by(KEY).agg(points=pl.len().cast(INT))
 
 
 def clustered(points: pl.DataFrame) -> pl.DataFrame:

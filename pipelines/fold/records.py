@@ -15,7 +15,7 @@ import orjson
 import polars as pl
 
 from pipelines.ingest.mapping import SCHEMA
-from pipelines.ingest.results import mapper_of
+from pipelines.ingest.results import RECORD, mapper_of
 from pipelines.workers.parcels import packed, unpacked
 from warehouse.canonical import text_id
 from warehouse.log import EventLog
@@ -114,10 +114,10 @@ def _mapped(name: str, records: list[dict[str, Any]], begun: list[datetime]) -> 
     return mapped.frame(), mapped.faults
 
 
-_RECORD, _BEHIND = '{"record":', ',"record_format":"'
+_BEHIND = ',"record_format":"'
 
 
 def _record_hash(payload: str) -> str:
     """Return the hash of the record inside the canonical JSON of a result, whose keys are record, record_format and run."""
     end = payload.rindex(_BEHIND)
-    return text_id(payload[len(_RECORD) : end])
+    return text_id(payload[len(RECORD) : end])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,15 +11,17 @@ import polars as pl
 from warehouse.clock import parse_instant
 from warehouse.events import ResultRetracted, RunReported
 from warehouse.log import typed
-from warehouse.schemas import INT, RUNS, TEXT, TIME
+from warehouse.schemas import RUNS, TEXT, TIME
 
 EVENT_TYPES = ("RunReported", "ResultRetracted")
+KEY = ("run_source", "run_id", "run_attempt")
+"""Columns that identify a run, in every table."""
+Key = tuple[str, str, int]
+"""Values of KEY."""
 HELD = pl.Schema(
     {
         "subject": TEXT,
-        "run_source": TEXT,
-        "run_id": TEXT,
-        "run_attempt": INT,
+        **{name: RUNS.schema[name] for name in KEY},
         "run_started_at": TIME,
         "published_at": TIME,
         "declared": pl.Boolean(),
@@ -114,12 +115,12 @@ def _decide(runs: Runs, decision: ResultRetracted) -> None:
         runs.retracted[decision.point_id] = reason
 
 
-def table(runs: Runs, counts: dict[tuple[str, str, int], int]) -> pl.DataFrame:
+def table(runs: Runs, counts: dict[Key, int]) -> pl.DataFrame:
     """Return rows of `runs`; *counts* are the points of each that count."""
     return pl.DataFrame([_row(runs, subject, run, counts) for subject, run in runs.by_subject.items()], schema=RUNS.schema)
 
 
-def _row(runs: Runs, subject: str, run: Run, counts: dict[tuple[str, str, int], int]) -> dict[str, Any]:
+def _row(runs: Runs, subject: str, run: Run, counts: dict[Key, int]) -> dict[str, Any]:
     report = run.report
     key = (report.run.run_source, report.run.run_id, report.run.run_attempt)
     return {
@@ -142,8 +143,3 @@ def _row(runs: Runs, subject: str, run: Run, counts: dict[tuple[str, str, int], 
         "retraction": runs.run_decisions.get(subject),
         "recorded_at": run.recorded_at,
     }
-
-
-def subjects(events: Iterable[str]) -> pl.Series:
-    """Return distinct subjects as a column."""
-    return pl.Series("subject", sorted(set(events)), dtype=TEXT)

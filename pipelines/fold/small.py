@@ -17,9 +17,8 @@ from pipelines.fold.records import recorded
 from pipelines.fold.table import Step, whole
 from warehouse.log import EventLog
 from warehouse.schemas import BUILDS, QUARANTINE, RUNS
-from warehouse.store import Change, Mark
+from warehouse.store import Change, Mark, trusted
 
-_KEY = ("run_source", "run_id", "run_attempt")
 Made = tuple[pl.DataFrame, bool]
 """Rows, and whether they are to be added (else they are the table)."""
 
@@ -56,10 +55,10 @@ def _settle(
     force: bool,
 ) -> bool:
     def attempt(scan: pl.LazyFrame, mark: Mark | None) -> Change | None:
-        made = mark is not None and not force and mark.code == wanted.code
-        if made and mark is not None and wanted.up_to <= mark.up_to <= log.last_sequence():
+        known = None if force else trusted(mark, wanted.code, log.last_sequence())
+        if known is not None and known.up_to >= wanted.up_to:
             return None  # another process has brought it as far, or further
-        if mark is not None and not force and _continue(steps, mark, wanted):
+        if known is not None and _continue(steps, known, wanted):
             frame, added = forward(log, scan, steps)
             return Change(frame, wanted, "append" if added else "overwrite")
         return Change(anew(log, steps, wanted.up_to), wanted, "overwrite")
@@ -67,12 +66,11 @@ def _settle(
     return log.store.commit(name, attempt) is not None
 
 
-def _continue(steps: Sequence[Step], mark: Mark, wanted: Mark) -> bool:
-    """Say whether the steps begin where a table ends, were made by the code that made it, and only added rows."""
-    added = not any(step.whole or step.replaced for step in steps)
-    ends = [mark.up_to, *(step.up_to for step in steps)]
-    unbroken = [step.after for step in steps] == ends[:-1] and ends[-1] == wanted.up_to  # no step of another process between
-    return bool(steps) and added and unbroken and mark.code == wanted.code
+def _continue(steps: Sequence[Step], known: Mark, wanted: Mark) -> bool:
+    """Say whether the steps lead from one mark to the other by adding, with no step of another process between them."""
+    ends = [known.up_to, *(step.up_to for step in steps)]
+    unbroken = [step.after for step in steps] == ends[:-1] and ends[-1] == wanted.up_to
+    return unbroken and not any(step.whole or step.replaced for step in steps)
 
 
 def _runs(_log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step]) -> Made:
@@ -81,20 +79,20 @@ def _runs(_log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step]) -> Made:
     for step in steps:  # a later step knows all that an earlier one does of the same run
         known.by_subject |= step.known.by_subject
         known.run_decisions |= step.known.run_decisions
-    added: Counter[tuple[str, str, int]] = Counter()
+    added: Counter[runs.Key] = Counter()
     for step in steps:
         added.update(_counted(points.counts(step.rows.lazy()).collect()))
     new = runs.table(known, added)
     stored = scan.collect()
-    same = stored.join(new.select(_KEY), on=_KEY, how="semi")
+    same = stored.join(new.select(runs.KEY), on=runs.KEY, how="semi")
     if same.is_empty():
         return new, True
-    before = {(row["run_source"], row["run_id"], row["run_attempt"]): row["points"] for row in same.iter_rows(named=True)}
+    before = _counted(same.select(*runs.KEY, "points"))
     total = {key: added[key] + before.get(key, 0) for key in added.keys() | before.keys()}
-    return pl.concat([stored.join(new.select(_KEY), on=_KEY, how="anti"), runs.table(known, total)]), False
+    return pl.concat([stored.join(new.select(runs.KEY), on=runs.KEY, how="anti"), runs.table(known, total)]), False
 
 
-def _counted(counts: pl.DataFrame) -> dict[tuple[str, str, int], int]:
+def _counted(counts: pl.DataFrame) -> dict[runs.Key, int]:
     return {(source, number, attempt): count for source, number, attempt, count in counts.iter_rows()}
 
 

@@ -19,21 +19,16 @@ from pipelines.fold.records import RECORDED, REFUSED, Part, Recorded, read_part,
 from pipelines.workers.contract import Workers
 from pipelines.workers.serial import Serial
 from warehouse.code import version
-from warehouse.log import EventLog
+from warehouse.log import FAR, EventLog
 from warehouse.schemas import EVENTS, POINTS
-from warehouse.store import Change, Mark
+from warehouse.store import Change, Mark, trusted
 
 EVENT_TYPES = ("RunReported", "ResultRecorded", "ResultRetracted", "RecordQuarantined", "FileRead")
 ABOUT_RUNS = ("RunReported", "ResultRecorded", "ResultRetracted")
-FAR = 100_000
-"""Sequences of other events after which a table that has nothing to add says that it has seen them."""
 PART = 50_000
 """Sequences of the log that are mapped together when all of it is folded."""
 MANY_RUNS = 300
 """Runs to be put in place of themselves beyond which it is quicker to make the table again."""
-_RUN = ("run_source", "run_id", "run_attempt")
-Key = tuple[str, str, int]
-"""Values of _RUN."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +53,12 @@ class Step:
     after: int = 0
     up_to: int = 0
     whole: bool = False
-    replaced: tuple[Key, ...] = ()
+    replaced: tuple[runs.Key, ...] = ()
 
 
 def _remembered(step: Step) -> Step:
     """Return what the small tables need of a step: few columns of its rows, the payloads of faults alone."""
-    rows = step.rows.select(list(dict.fromkeys((*_RUN, *builds.READ))))
+    rows = step.rows.select(list(dict.fromkeys((*runs.KEY, *builds.READ))))
     payload = pl.when(pl.col("event_type") == "RecordQuarantined").then(pl.col("payload"))
     return replace(step, rows=rows, events=step.events.with_columns(payload))
 
@@ -84,8 +79,8 @@ class Points:
         def attempt(scan: pl.LazyFrame, mark: Mark | None) -> Change | None:
             taken.clear()
             last = self.log.last_sequence()
-            anew = force or mark is None or mark.code != code or mark.up_to > last
-            after = 0 if anew or mark is None else mark.up_to
+            known = None if force else trusted(mark, code, last)
+            anew, after = known is None, known.up_to if known else 0
             if after == last and not anew:
                 return None
             if anew and not _covers(prepared, last):
@@ -114,7 +109,7 @@ class Points:
         changed = self._changed(earlier, events, known, after)
         refused = mapped.refused
         again: set[str] = set()
-        replaced: tuple[Key, ...] = ()
+        replaced: tuple[runs.Key, ...] = ()
         while True:
             if changed:  # all of these runs, from the log
                 again = changed | set(results["subject"].to_list())
@@ -195,7 +190,7 @@ def _covers(prepared: Prepared | None, last: int) -> bool:
 
 def _reused(scan: pl.LazyFrame, rows: pl.DataFrame, but: set[str]) -> tuple[pl.DataFrame, set[str]]:
     """Return *rows* with `reused`, and the runs of the table, those in *but* aside, whose points are told otherwise by them."""
-    columns = ("record_key", *reuse.CLAIM, *_RUN, "reused")
+    columns = ("record_key", *reuse.CLAIM, *runs.KEY, "reused")
     keys = rows["record_key"].unique().implode()
     claims = scan.select(columns).filter(pl.col("record_key").is_in(keys)).collect().with_columns(subject=_SUBJECT)
     claims = claims.filter(~pl.col("subject").is_in(sorted(but)))
@@ -211,13 +206,13 @@ _NUMBER = pl.col("run_id").str.replace_all("%", "%25", literal=True).str.replace
 _SUBJECT = pl.format("run:{}/{}/{}", "run_source", _NUMBER, "run_attempt")  # as RunKey spells it
 
 
-def _keys(results: pl.DataFrame) -> tuple[Key, ...]:
+def _keys(results: pl.DataFrame) -> tuple[runs.Key, ...]:
     """Return the runs of *results*, rows of the log."""
     told = [orjson.loads(text)["run"] for text in results.unique("subject", maintain_order=True)["payload"].to_list()]
     return tuple(sorted((run["run_source"], run["run_id"], run.get("run_attempt", 1)) for run in told))
 
 
-def _those_of(keys: tuple[Key, ...]) -> str:
+def _those_of(keys: tuple[runs.Key, ...]) -> str:
     """Return the condition, in SQL, that selects the points of some runs: flat however many they are."""
     numbers: dict[tuple[str, int], list[str]] = {}
     for source, number, attempt in keys:

@@ -25,12 +25,12 @@ from pipelines.ingest import formats, runs
 from pipelines.ingest.inputs import RUN_FILE, read_local
 from pipelines.ingest.json_text import EXCERPT, Fault, Item, items
 from pipelines.ingest.reading import RecordFormat
-from pipelines.ingest.results import MAPPED, ROWS, Block, Results
+from pipelines.ingest.results import MAPPED, Block, Results
 from warehouse.canonical import bytes_hash, canonical_json, content_id
 from warehouse.clock import iso, parse_instant
 from warehouse.errors import InputError
 from warehouse.events import Event, FileRead, RecordQuarantined, RunReported, Source, event_of
-from warehouse.log import frame_of
+from warehouse.log import ROWS, frame_of
 
 READING = 1
 """Raised where a reader takes more from a file than it did, so that files that were read before are read again."""
@@ -176,7 +176,7 @@ class _Chunk:
         try:
             data = piece.content.read()
         except InputError as error:
-            self._quarantine(piece.name, _text_hash(piece.name), Fault("", str(error)))
+            self._quarantine(piece.name, text_hash(piece.name), Fault("", str(error)))
             return
         parsed = _parsed(data)
         if parsed is not None and self.kinds.of(parsed[0][0] if parsed[0] else None).known:
@@ -199,7 +199,7 @@ class _Chunk:
     def _fact(self, name: str, sha256: str, reader: str, fact: UpstreamFact | UpstreamFault) -> None:
         event = fact_event(name, sha256, reader, fact, self.chunk.recorded_at)
         if isinstance(event, RecordQuarantined):
-            self._quarantine(name, sha256, Fault(event.position, event.reason, event.excerpt))
+            self._say(event, self._next())
         else:
             self.out.read[event.event_type] += 1
             self.events.append((self._next(), event))
@@ -350,8 +350,11 @@ class _Chunk:
         payload = RecordQuarantined(
             name=name, sha256=sha256, position=fault.position, reason=fault.reason, excerpt=fault.excerpt[:EXCERPT]
         )
-        self.told.append((place or self._next(), payload))
-        self.events.append((self.told[-1][0], quarantine_event(payload, self.chunk.recorded_at)))
+        self._say(payload, place or self._next())
+
+    def _say(self, payload: RecordQuarantined, place: int) -> None:
+        self.told.append((place, payload))
+        self.events.append((place, quarantine_event(payload, self.chunk.recorded_at)))
 
 
 @dataclass(frozen=True)
@@ -451,7 +454,7 @@ def quarantine_event(payload: RecordQuarantined, recorded_at: datetime) -> Event
     return event_of(payload, occurred_at=recorded_at, recorded_at=recorded_at, source=source)
 
 
-def _text_hash(text: str) -> str:
+def text_hash(text: str) -> str:
     """Return what stands for the hash of bytes that could not be had: the hash of their name."""
     return bytes_hash(text.encode("utf-8", "surrogatepass"))
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count, groupby
 from pathlib import Path, PurePosixPath
+from typing import TypeGuard
 
 import polars as pl
 
@@ -33,14 +34,15 @@ from pipelines.ingest.files import (
     fact_event,
     quarantine_event,
     read_chunk,
+    text_hash,
 )
 from pipelines.ingest.inputs import RUN_FILE, Found, Ignored, InputFile, Repository, Unreadable, find_inputs
-from pipelines.ingest.results import MAPPED, ROWS
+from pipelines.ingest.results import MAPPED
 from pipelines.workers.registry import open_workers
 from warehouse.canonical import bytes_hash
 from warehouse.errors import InputError, UpstreamError
 from warehouse.events import Event, RecordQuarantined, RunReported, file_subject, payload_of
-from warehouse.log import EventLog, frame_of
+from warehouse.log import ROWS, EventLog, frame_of
 
 CHUNK_BYTES = 16 * 1024**2
 """Bytes of the local files that are read together."""
@@ -175,16 +177,14 @@ class _Course:
     def outcomes(self, log: EventLog, found: list[Found]) -> Iterator[Outcome]:
         """Yield what the inputs hold; local files that were read before are passed over."""
         dates = {entry.path.parent: entry for entry in found if isinstance(entry, InputFile) and entry.path.name == RUN_FILE}
-        local = [entry for entry in found if isinstance(entry, InputFile) and entry.local is not None]
+        local = [entry for entry in found if _is_local(entry)]
         known = self._known(log, local, dates)
         self.intake.known = len(known)
-        remaining = [
-            entry for entry in found if not (isinstance(entry, InputFile) and entry.local is not None and entry.path in known)
-        ]
+        remaining = [entry for entry in found if not (_is_local(entry) and entry.path in known)]
         with self._opened(remaining) as read:
-            for is_local, group in groupby(remaining, key=lambda entry: isinstance(entry, InputFile) and entry.local is not None):
+            for is_local, group in groupby(remaining, key=_is_local):
                 if is_local:
-                    yield from self._local([entry for entry in group if isinstance(entry, InputFile)], dates, read)
+                    yield from self._local([entry for entry in group if _is_local(entry)], dates, read)
                 else:
                     for entry in group:
                         yield from self._other(entry, dates)
@@ -231,7 +231,7 @@ class _Course:
         if isinstance(entry, Ignored):
             self.intake.ignored.append(entry.name)
         elif isinstance(entry, Unreadable):
-            fault = RecordQuarantined(name=entry.name, sha256=_text_hash(entry.name), position="", reason=entry.reason)
+            fault = RecordQuarantined(name=entry.name, sha256=text_hash(entry.name), position="", reason=entry.reason)
             outcome = _outcome([quarantine_event(fault, self.recorded_at)])
             outcome.quarantined.append(fault)
             yield outcome
@@ -343,6 +343,11 @@ def _outcome(events: list[Event]) -> Outcome:
     return Outcome(frame_of(events), MAPPED.to_frame())
 
 
+def _is_local(entry: Found) -> TypeGuard[InputFile]:
+    """Say whether an input is a file that needs no unpacking."""
+    return isinstance(entry, InputFile) and entry.local is not None
+
+
 def _content(entry: InputFile) -> Content:
     """Return where a file's bytes are, read now where they are inside an archive."""
     if entry.local is not None:
@@ -386,11 +391,6 @@ def _chunked(entries: list[InputFile]) -> Iterator[list[InputFile]]:
             chunk, total = [], 0
     if chunk:
         yield chunk
-
-
-def _text_hash(text: str) -> str:
-    """Return what stands for the hash of bytes that could not be had: the hash of their name."""
-    return bytes_hash(text.encode("utf-8", "surrogatepass"))
 
 
 __all__ = ["Declared", "Intake", "ingest"]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import orjson
@@ -28,6 +28,7 @@ from warehouse.errors import InputError
 from warehouse.image import ImageReference
 from warehouse.schemas import METRIC_COLUMNS, METRICS, POINTS, TIME
 
+T = TypeVar("T")
 BUILD = ("build_id", "image_ref", "image_digest", "engine_version")
 """Columns that follow from the image."""
 SETUP = (
@@ -78,7 +79,7 @@ class Mapped:
         """Return the records that could be read as rows of SCHEMA."""
         if not self.others:
             return _assembled(self.plain, self.setups)
-        others = with_steady(with_engine(pl.DataFrame(self.others, schema=SCHEMA)))
+        others = _with_steady(_with_engine(pl.DataFrame(self.others, schema=SCHEMA)))
         return pl.concat([_assembled(self.plain, self.setups), others]).sort("row")
 
 
@@ -87,7 +88,6 @@ class _Plan:
     """How records with one set of keys are taken apart."""
 
     shape: int
-    keys: frozenset[str]
     setup: tuple[str, ...]
     metrics: tuple[str, ...]
     other: tuple[str, ...]
@@ -191,7 +191,7 @@ class Mapper:
             metrics = tuple(key for key in rest if split.metric_name(key) is not None)
             other = tuple(sorted(key for key in rest if split.metric_name(key) is None))
             usual = all(len(key) <= MAX_OTHER for key in other) and all(key in metrics for key in split.positive)
-            made = _Plan(len(self._plans), frozenset(shape), setup, metrics, other, _getter(setup), _getter(metrics + other))
+            made = _Plan(len(self._plans), setup, metrics, other, _getter(setup), _getter(metrics + other))
             self._plans[shape] = made if usual else None
         return self._plans[shape]
 
@@ -255,7 +255,11 @@ def _row(row: int, reading: Reading) -> dict[str, Any]:
 def _assembled(parts: list[_Plain], setups: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
     """Return the good records of all groups as rows of SCHEMA, in the order given; every column is made once for all of them."""
     kept = [np.flatnonzero(part.good).tolist() for part in parts]
-    rows = [part.group.rows[i] for part, own in zip(parts, kept, strict=True) for i in own]
+
+    def of_all(values: Callable[[_Group], list[T]]) -> list[T]:
+        return [values(part.group)[i] for part, own in zip(parts, kept, strict=True) for i in own]
+
+    rows = of_all(lambda group: group.rows)
     if not rows:
         return SCHEMA.to_frame()
     numbers = np.full((len(rows), len(_METRICS)), np.nan, order="F")
@@ -265,19 +269,16 @@ def _assembled(parts: list[_Plain], setups: Sequence[tuple[Any, ...]]) -> pl.Dat
         numbers[at : at + len(own), part.columns] = matrix[:, : len(part.columns)]
         lists.append(_others(part.others, matrix[:, len(part.columns) :]))
         at += len(own)
-    chosen = [part.group.setups[i] for part, own in zip(parts, kept, strict=True) for i in own]
-    images = [part.group.images[i] for part, own in zip(parts, kept, strict=True) for i in own]
-    clocks = [part.group.clocks[i] for part, own in zip(parts, kept, strict=True) for i in own]
-    frame = _gathered(setups, chosen, _SETUP_SCHEMA).hstack(
+    frame = _gathered(setups, of_all(lambda group: group.setups), _SETUP_SCHEMA).hstack(
         [
             *pl.DataFrame(numbers, schema=list(_METRICS), orient="row").fill_nan(None),
-            *_builds(images),
+            *_builds(of_all(lambda group: group.images)),
             pl.concat(lists),
             pl.Series("row", rows, dtype=pl.Int64),
-            _clocks(clocks),
+            _clocks(of_all(lambda group: group.clocks)),
         ]
     )
-    finished = with_steady(with_engine(frame)).select(SCHEMA.names())
+    finished = _with_steady(_with_engine(frame)).select(SCHEMA.names())
     return finished if rows == sorted(rows) else finished[np.argsort(rows).tolist()]
 
 
@@ -345,12 +346,12 @@ def _build_columns(text: str | None) -> tuple[str | None, ...]:
     return (build.build_id, build.ref, build.digest, build.version) if build else (None, text, None, None)
 
 
-def with_engine(frame: pl.DataFrame) -> pl.DataFrame:
+def _with_engine(frame: pl.DataFrame) -> pl.DataFrame:
     """Name the builds that nothing tells of: all that is known is the engine."""
     return frame.with_columns(build_id=pl.col("build_id").fill_null(pl.format("unknown:{}", "engine")))
 
 
-def with_steady(frame: pl.DataFrame) -> pl.DataFrame:
+def _with_steady(frame: pl.DataFrame) -> pl.DataFrame:
     """Add Little's law from the median latency: concurrency · osl / e2el_median / GPUs; a cold first burst does not touch it."""
     latency = pl.col("e2el_median")
     steady = pl.col("concurrency") * pl.col("osl") / latency / pl.col("num_gpus")

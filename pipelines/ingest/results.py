@@ -6,7 +6,6 @@ Belongs here: canonical text, identity and mapping of results. Does not: what a 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,19 +18,18 @@ from pydantic import ValidationError
 from pipelines.ingest import formats, runs
 from pipelines.ingest.mapping import SCHEMA, Mapped, Mapper
 from pipelines.ingest.reading import RecordFormat
-from warehouse.canonical import ID_LENGTH, canonical_json, canonical_records, text_id
+from warehouse.canonical import canonical_json, canonical_records, text_id
 from warehouse.clock import parse_instant
 from warehouse.events import MAX_RECORD_CHARACTERS, MAX_RECORD_DEPTH, ResultRecorded, RunReported, Source
-from warehouse.schemas import EVENTS
+from warehouse.log import ROWS
 
-ROWS = pl.Schema(list(EVENTS.schema.items())[1:])
-"""A row of the log before it has its sequence."""
 MAPPED = pl.Schema({"event_id": pl.String(), "record_hash": pl.String(), "mapped_for": SCHEMA["clock"], **SCHEMA})
 """A mapped record: the event that records it, its hash, the start of the run that it was mapped for."""
 _SHARED = pl.Schema(
     {name: ROWS[name] for name in ("subject", "occurred_at", "published_at", "source_name", "source_sha256", "source_reader")}
 )
-_RECORD = b'{"record":'
+RECORD = '{"record":'
+"""How the canonical JSON of a recorded result begins: the record is its first field."""
 
 
 @dataclass(slots=True)
@@ -57,9 +55,6 @@ class Results:
         self.blocks: list[Block] = []
         self.refused: dict[int, str] = {}
         """Why records cannot be kept, by their index among all records of all blocks."""
-
-    def __len__(self) -> int:
-        return sum(len(block.records) for block in self.blocks)
 
     def settle(self, recorded_at: datetime, mapped: bool) -> tuple[pl.DataFrame, pl.DataFrame, list[Mapped]]:
         """Return rows of the log with their `place`, rows of MAPPED (none unless *mapped*), and what mapping says of them."""
@@ -139,7 +134,7 @@ class Results:
         for block, head in zip(self.blocks, heads, strict=True):
             before, behind = head.before, head.behind
             own = texts[len(ids) : len(ids) + len(block.records)]
-            ids += [hashlib.sha256(before + text + behind).hexdigest()[:ID_LENGTH] for text in own]
+            ids += [text_id(before + text + behind) for text in own]
             places.append(np.arange(block.place, block.place + len(block.records)))
         shared = pl.DataFrame([head.shared for head in heads], schema=_SHARED, orient="row")
         ends = pl.Series("end", [head.end for head in heads], dtype=pl.String)
@@ -152,7 +147,7 @@ class Results:
             recorded_at=pl.lit(recorded_at, dtype=ROWS["recorded_at"]),
             schema_version=pl.lit(ResultRecorded.schema_version, dtype=pl.Int64),
         )
-        rows = rows.with_columns(payload=pl.concat_str(pl.lit(_RECORD.decode()), "text", "end"))
+        rows = rows.with_columns(payload=pl.concat_str(pl.lit(RECORD), "text", "end"))
         clocks = {row: clock for mapped in said for row, clock in mapped.clocks.items()}
         if clocks:
             stated = pl.Series([clocks.get(row) for row in range(rows.height)], dtype=ROWS["occurred_at"])
@@ -165,10 +160,10 @@ class _Head:
 
     def __init__(self, block: Block) -> None:
         run = block.run
-        subject = f"run:{run.run}"
+        subject = run.run.subject
         tail = canonical_json({"record_format": block.record_format.name, "run": run.run.model_dump(mode="json")})
         self.end = "," + tail[1:]
-        self.before = canonical_json(["ResultRecorded", subject])[:-1].encode() + b"," + _RECORD
+        self.before = canonical_json(["ResultRecorded", subject])[:-1].encode() + b"," + RECORD.encode()
         self.behind = self.end.encode() + b"]"
         published = parse_instant(run.updated_at, "updated_at") if run.updated_at else None
         name = Source(name=block.name).name
