@@ -15,7 +15,7 @@ from changelog.projects import normal_version
 from changelog.subjects import parse_subject
 from warehouse.clock import iso, parse_instant
 from warehouse.errors import InputError
-from warehouse.events import CommitLanded, DependencyPinned, ReleasePublished
+from warehouse.events import CommitLanded, DependencyPinned, RateChanged, ReleasePublished
 
 MAX_TITLE = 500
 MAX_NOTES = 125_000
@@ -25,7 +25,7 @@ MAX_PATH = 500
 MAX_EXCERPT = 200
 MAX_PARENTS = 64
 
-Payload = CommitLanded | ReleasePublished | DependencyPinned
+Payload = CommitLanded | ReleasePublished | DependencyPinned | RateChanged
 
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _UNPRINTABLE_BUT_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")

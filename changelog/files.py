@@ -1,7 +1,8 @@
-"""Upstream files, recognised by content: commit lines, release anchors, upload and tag lists, version tables, release notes.
+"""Upstream files, recognised by content: commit lines, release anchors, upload and tag lists, release notes, price lists.
 
-To add a format: one Reader below and its line in READERS. Belongs here: recognising and the walk over items with their places.
-Does not: what one item means (`changelog.items`), archives and .gz (the caller opens them), the event log.
+To add a format: one Reader in READERS, or in TEXTS where it is no JSON. Belongs here: recognising and the walk over items with
+their places. Does not: what one item means (`changelog.items`, `changelog.rates`), archives and .gz (the caller opens them), the
+event log.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
+from changelog import gpu_rates, token_prices
 from changelog.facts import MAX_EXCERPT, UpstreamFact, UpstreamFault, line_of
 from changelog.items import anchor, commit, dynamo_backends, github_release, tag, trtllm_commits, upload
 from changelog.projects import project_of_file, project_of_url
@@ -23,34 +26,69 @@ HEAD = 1 << 20
 Item = dict[str, Any]
 ReadItem = Callable[[str, Item, str], Iterator[UpstreamFact]]
 Walk = Callable[[str], Iterator[tuple[str, object]]]
+OwnerOf = Callable[[str, Item, str | None], str]
+
+
+class Given(NamedTuple):
+    """A file: its name and text, and what the user declared of it: its project, and the time at which it held."""
+
+    name: str
+    text: str
+    project: str | None
+    declared_at: datetime | None
+
+
+Told = UpstreamFact | UpstreamFault
 
 
 @dataclass(frozen=True)
 class Reader:
-    """One format: its name, what it looks like, how its items are found and what each means."""
+    """One format: its name, what it looks like (its first JSON object, or the head of a text that is none), what it tells."""
 
     name: str
-    matches: Callable[[Item], bool]
-    read_item: ReadItem
-    walk: Walk
-    project: Callable[[str, Item, str | None], str]
+    matches: Callable[[Any], bool]
+    facts: Callable[[Given], Iterator[Told]]
 
-    def read(self, name: str, data: bytes, project: str | None = None) -> Iterator[UpstreamFact | UpstreamFault]:
+    def read(self, name: str, data: bytes, project: str | None = None, *, declared_at: datetime | None = None) -> Iterator[Told]:
         """Yield the facts of a file, and a fault for each item that cannot be read.
 
-        *name* is the file's name, *data* its bytes (not compressed), *project* the declared one. Raises InputError where
-        neither name nor declaration tells the project, or where the file as a whole cannot be read.
+        *name* is the file's name, *data* its bytes (not compressed), *project* the declared one, *declared_at* since when a price
+        list holds that does not say it. Raises InputError where the project or the time is needed and neither told nor declared,
+        or where the file as a whole cannot be read.
         """
-        for position, item in self.walk(_text(name, data)):
+        yield from self.facts(Given(name, _text(name, data), project, declared_at))
+
+
+def _items(read_item: ReadItem, walk: Walk, owner_of: OwnerOf) -> Callable[[Given], Iterator[Told]]:
+    """Return the reading of a file of items, each of which is about a project."""
+
+    def facts(given: Given) -> Iterator[Told]:
+        for position, item in walk(given.text):
             try:
                 if not isinstance(item, dict):
-                    raise InputError(f"{self.name} item is not a JSON object")
-                owner = self.project(name, item, project)
-                yield from self.read_item(owner, item, position)
+                    raise InputError("is not a JSON object")
+                yield from read_item(owner_of(given.name, item, given.project), item, position)
             except _ProjectError:
                 raise
             except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
-                yield UpstreamFault(position, f"{name}: {position}: {_reason(error)}", line_of(_show(item), MAX_EXCERPT))
+                yield UpstreamFault(position, f"{given.name}: {position}: {_reason(error)}", line_of(_show(item), MAX_EXCERPT))
+
+    return facts
+
+
+def _rates(read: Callable[[str, datetime | None], Iterator[Told]]) -> Callable[[Given], Iterator[Told]]:
+    """Return the reading of a price list, which is no project's."""
+
+    def facts(given: Given) -> Iterator[Told]:
+        try:
+            for told in read(given.text, given.declared_at):
+                if isinstance(told, UpstreamFault):
+                    told = told._replace(reason=f"{given.name}: {told.position}: {told.reason}")
+                yield told
+        except InputError as error:
+            raise InputError(f"{given.name}: {error}") from None
+
+    return facts
 
 
 class _ProjectError(InputError):
@@ -59,28 +97,41 @@ class _ProjectError(InputError):
 
 def recognise(data: bytes) -> Reader | None:
     """Return the reader of a file by what stands at its beginning, or None where it is no upstream format."""
-    first = _first_item(data)
+    head = data[:HEAD].decode("utf-8-sig", "replace")
+    first = _first_item(data, head.lstrip())
     if first is None:
-        return None
+        return next((reader for reader in TEXTS if reader.matches(head)), None)
     return next((reader for reader in READERS if reader.matches(first)), None)
 
 
-def _first_item(data: bytes) -> Item | None:
-    """Return the first object of a list or of JSON lines; an anchors file, which is one object, as a whole."""
-    head = data[:HEAD].decode("utf-8-sig", "replace").lstrip()
+def _first_item(data: bytes, head: str) -> Item | None:
+    """Return the first object of a list or of JSON lines; a file that is one object (anchors, prices) as a whole."""
+    if head.startswith("["):
+        return _object_at(head[1:].lstrip())
+    whole = any(word in data for word in _WHOLE_WORDS) and head.startswith("{")
+    return (_object_at(data.decode("utf-8-sig", "replace").strip(), whole=True) if whole else None) or _object_at(
+        head.split("\n", 1)[0]
+    )
+
+
+def _object_at(text: str, *, whole: bool = False) -> Item | None:
+    """Return the JSON object that *text* begins with, or, where it is the *whole*, that it is."""
     try:
-        if head.startswith("["):
-            value, _ = json.JSONDecoder().raw_decode(head[1:].lstrip())
-        elif any(word in data for word in _ANCHOR_WORDS):
-            value = json.loads(data.decode("utf-8-sig", "replace"))
-        else:
-            value, _ = json.JSONDecoder().raw_decode(head.split("\n", 1)[0])
+        value, end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and (end == len(text) or not whole) else None
 
 
-_ANCHOR_WORDS = (b'"pypi_upload"', b'"bump_commit"', b'"sdist_commit"', b'"branch_point"')
+_WHOLE_WORDS = (
+    b'"pypi_upload"',
+    b'"bump_commit"',
+    b'"sdist_commit"',
+    b'"branch_point"',
+    b'"litellm_provider"',
+    b'"provider_name"',
+)
+"""Words of files that are one object over many lines."""
 
 
 def _text(name: str, data: bytes) -> str:
@@ -132,7 +183,7 @@ def _by_url(name: str, item: Item, declared: str | None) -> str:
     return project_of_url(str(item.get("html_url"))) or _by_file(name, item, declared)
 
 
-def _fixed(project: str) -> Callable[[str, Item, str | None], str]:
+def _fixed(project: str) -> OwnerOf:
     return lambda _name, _item, _declared: project
 
 
@@ -162,12 +213,19 @@ def _show(item: object) -> str:
 
 
 READERS: tuple[Reader, ...] = (
-    Reader("upstream-commits", _has("hash", "parents", "committer_date", "subject"), commit, _lines, _by_file),
-    Reader("release-anchors", _is_anchors, anchor, _anchors, _own),
-    Reader("upload-list", _has("version", "first_upload"), upload, _list, _by_file),
-    Reader("trtllm-version-commits", _has("version", "trtllm_commits"), trtllm_commits, _list, _fixed("trtllm")),
-    Reader("tag-list", _has("tag", "commit", "date"), tag, _list, _by_file),
-    Reader("dynamo-backend-versions", _has("dynamo", "tensorrt_llm"), dynamo_backends, _list, _fixed("dynamo")),
-    Reader("github-releases", _has("tag_name", "published_at"), github_release, _list, _by_url),
+    Reader("upstream-commits", _has("hash", "parents", "committer_date", "subject"), _items(commit, _lines, _by_file)),
+    Reader("release-anchors", _is_anchors, _items(anchor, _anchors, _own)),
+    Reader("upload-list", _has("version", "first_upload"), _items(upload, _list, _by_file)),
+    Reader("trtllm-version-commits", _has("version", "trtllm_commits"), _items(trtllm_commits, _list, _fixed("trtllm"))),
+    Reader("tag-list", _has("tag", "commit", "date"), _items(tag, _list, _by_file)),
+    Reader("dynamo-backend-versions", _has("dynamo", "tensorrt_llm"), _items(dynamo_backends, _list, _fixed("dynamo"))),
+    Reader("github-releases", _has("tag_name", "published_at"), _items(github_release, _list, _by_url)),
+    Reader("litellm-prices", token_prices.is_litellm, _rates(token_prices.litellm_prices)),
+    Reader("openrouter-endpoints", token_prices.is_openrouter, _rates(token_prices.openrouter_prices)),
 )
-"""Every upstream format, one line each."""
+"""Every upstream format that is JSON, one line each."""
+TEXTS: tuple[Reader, ...] = (
+    Reader("gpu-rates-csv", gpu_rates.is_csv, _rates(gpu_rates.csv_rates)),
+    Reader("gpu-rates-yaml", gpu_rates.is_yaml, _rates(gpu_rates.yaml_rates)),
+)
+"""Every upstream format that is another text."""

@@ -1,4 +1,4 @@
-"""The tables `commits`, `releases` and `dependencies`, folded from the event log.
+"""The tables `commits`, `releases`, `dependencies`, `rates`, `jobs` and `recipes`, folded from the event log.
 
 Belongs here: events of upstream facts to frames of exact schema. Does not: reading sources, asking the frames anything.
 """
@@ -9,10 +9,12 @@ import polars as pl
 
 from warehouse.code import version
 from warehouse.log import FAR, EventLog
-from warehouse.schemas import COMMITS, DEPENDENCIES, EVENTS, RELEASES, Table
+from warehouse.schemas import COMMITS, DEPENDENCIES, EVENTS, JOBS, RATES, RECIPES, RELEASES, Table
 from warehouse.store import Change, Mark, trusted
 
-EVENT_OF_TABLE = {"CommitLanded": COMMITS, "ReleasePublished": RELEASES, "DependencyPinned": DEPENDENCIES}
+LINKED = {"CommitLanded": COMMITS, "ReleasePublished": RELEASES, "DependencyPinned": DEPENDENCIES}
+"""What `links` follow from, besides shifts: a price is no cause of a shift."""
+EVENT_OF_TABLE = LINKED | {"RateChanged": RATES, "JobsCounted": JOBS, "RecipeChanged": RECIPES}
 
 SOURCES = ("changelog/tables.py", "warehouse/schemas.py", "warehouse/events.py")
 """What the tables follow from besides the log (`warehouse.code`)."""
@@ -20,14 +22,36 @@ _KEYS = {
     "commits": ["project", "commit"],
     "releases": ["project", "version", "evidence", "tag", "commit", "url"],
     "dependencies": ["project", "version", "dependency", "evidence"],
+    "rates": ["kind", "name", "provider", "tier", "charge", "evidence", "valid_from"],
+    "jobs": ["run_source", "run_id", "day", "label", "succeeded", "total", "occurrence"],
+    "recipes": [
+        *("run_source", "run_id", "base_ref", "head_ref", "config_keys", "description"),
+        *("append_only", "evals_only", "scenario_types"),
+    ],
 }
-_TIMES = ("author_date", "committer_date", "published_at")
+_COUNTED = ("run_source", "run_id", "label")
+"""One of these has one count."""
+_ENTRY = _KEYS["recipes"][:6]
+"""What one entry of a recipe log is, whoever tells of it."""
+_RATED = _KEYS["rates"][:-1]
+"""One of these has at any instant one rate."""
+_TIMES = ("author_date", "committer_date", "published_at", "valid_from", "valid_to")
+_RUN = pl.Struct({"run_source": pl.String(), "run_id": pl.String(), "run_attempt": pl.Int64()})
+_PAYLOAD: dict[str, dict[str, pl.DataType]] = {
+    "rates": {"value": pl.String(), "revision": pl.Int64()},
+    "jobs": {"run": _RUN},
+    "recipes": {"run": _RUN},
+}
+"""Tables in which one fact rules another, and the fields whose form in the payload is not that of a column."""
+_FOLDED = ("recorded_at", "statements")
+"""Columns that no payload holds."""
 
 
 def bring_tables(log: EventLog, *, force: bool = False) -> list[str]:
-    """Bring the three tables up to the log; return the names of those that were behind (all with *force*).
+    """Bring the tables up to the log; return the names of those that were behind (all with *force*).
 
-    New facts are added; where one restates a fact that is there, the table is written again.
+    New facts are added; where one restates a fact that is there, the table is written again. Tables in which one fact rules
+    another (a new rate ends an older one) always are.
     """
     return [table.name for event_type, table in EVENT_OF_TABLE.items() if _bring(log, event_type, table, force)]
 
@@ -48,6 +72,8 @@ def _bring(log: EventLog, event_type: str, table: Table, force: bool) -> bool:
         events = log.read(event_type, after=after, up_to=last) if last > after else EVENTS.schema.to_frame()
         if events.is_empty() and not whole and last - after < FAR:
             return None
+        if table.name in _PAYLOAD and not whole and not events.is_empty():
+            events, whole = log.read(event_type, up_to=last), True
         new, done = fold(events, table), Mark(last, code)
         if whole:
             return Change(new, done, "overwrite")
@@ -63,11 +89,47 @@ def fold(events: pl.DataFrame, table: Table) -> pl.DataFrame:
     """Return the rows of *table* that *events*, of its type and in log order, give; of two about one thing the later counts."""
     if events.is_empty():
         return table.schema.to_frame()
-    raw = pl.Struct(
-        {name: pl.String() if name in _TIMES else dtype for name, dtype in table.schema.items() if name != "recorded_at"}
+    own = _PAYLOAD.get(table.name, {})
+    left_out = (*_FOLDED, *(_RUN.to_schema() if "run" in own else ()))
+    raw = {name: pl.String() if name in _TIMES else dtype for name, dtype in table.schema.items() if name not in left_out}
+    payload = pl.col("payload").str.json_decode(pl.Struct(raw | own)).alias("payload")
+    decoded = events.select("recorded_at", payload).unnest("payload")
+    timed = decoded.with_columns(_instant(name) for name in _TIMES if name in table.schema)
+    return _ordered(_RULES.get(table.name, _as_told)(timed), table)
+
+
+def _as_told(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows
+
+
+def _last_counted(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Return the jobs of each run and label as its last attempt has them; those of a day alone stand side by side."""
+    rows = jobs.unnest("run").sort("run_attempt", "total", "succeeded", maintain_order=True)
+    of_day = pl.col("run_id").is_null()
+    return pl.concat([rows.filter(~of_day).unique(_COUNTED, keep="last", maintain_order=True), rows.filter(of_day)])
+
+
+def _told_most(recipes: pl.DataFrame) -> pl.DataFrame:
+    """Return each entry as the source with its flags tells it, where there is one; of several attempts the last."""
+    rows = recipes.unnest("run").sort("run_attempt", maintain_order=True)
+    untold = pl.col("append_only").is_null()
+    return rows.filter(~untold | untold.all().over(_ENTRY))
+
+
+def _until_the_next(rates: pl.DataFrame) -> pl.DataFrame:
+    """Return one row a start, the highest revision of it, that ends where it was said to or where the next one starts."""
+    start = _KEYS["rates"]
+    counted = rates.with_columns(
+        pl.col("value").cast(pl.Float64, strict=True),
+        pl.col("value").n_unique().over(start).cast(pl.Int64).alias("statements"),
     )
-    decoded = events.select("recorded_at", pl.col("payload").str.json_decode(raw).alias("payload")).unnest("payload")
-    return _ordered(decoded.with_columns(_instant(name) for name in _TIMES if name in table.schema), table)
+    ruling = counted.sort("revision", maintain_order=True).unique(start, keep="last", maintain_order=True)
+    following = pl.col("valid_from").shift(-1).over(_RATED)
+    return ruling.sort("valid_from").with_columns(valid_to=pl.min_horizontal("valid_to", following))
+
+
+_RULES = {"rates": _until_the_next, "jobs": _last_counted, "recipes": _told_most}
+"""What makes the rows of a table of the facts in their order, where one rules another."""
 
 
 def _ordered(rows: pl.DataFrame, table: Table) -> pl.DataFrame:

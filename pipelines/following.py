@@ -16,7 +16,7 @@ from pipelines.fold.table import Points, Prepared
 from pipelines.workers.registry import open_workers
 from warehouse.log import EventLog
 
-FACTS = ("runs", "points", "builds", "quarantine")
+FACTS = ("runs", "points", "evals", "builds", "quarantine")
 UPSTREAM = tuple(table.name for table in EVENT_OF_TABLE.values())
 Workers = str
 """Where heavy work runs (`pipelines.workers`): serial, processes, ray, …"""

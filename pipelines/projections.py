@@ -11,7 +11,7 @@ from datetime import datetime
 import polars as pl
 
 from changelog.linking import link
-from changelog.tables import EVENT_OF_TABLE
+from changelog.tables import LINKED
 from pipelines import statements
 from pipelines.announcing import Announce, silent
 from pipelines.detect.spans import detect_stored
@@ -77,7 +77,7 @@ def upstream(store: Store) -> dict[str, pl.DataFrame]:
 
 def is_detection_current(log: EventLog) -> bool:
     """Say whether the last detection, by this code, saw every result of the log, and the last linking every upstream fact."""
-    types = dict.fromkeys(DETECTED, EVENT_TYPES) | {"links": (*EVENT_TYPES, *EVENT_OF_TABLE)}
+    types = dict.fromkeys(DETECTED, EVENT_TYPES) | {"links": (*EVENT_TYPES, *LINKED)}
     return not any(_is_behind(log, name, event_types) for name, event_types in types.items())
 
 

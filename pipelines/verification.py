@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from changelog.tables import EVENT_OF_TABLE, SOURCES, read_table
+from changelog.tables import EVENT_OF_TABLE, LINKED, SOURCES, read_table
 from pipelines.announcing import Announce, silent
 from pipelines.fold.code import DETECTION
 from pipelines.fold.code import FACTS as FACTS_CODE
@@ -118,7 +118,7 @@ def _tables(log: EventLog, mark: Mark, announce: Announce) -> Iterator[str]:
         announce("detecting again")
         frames = {**detected(log), "links": linked(log)}
         for name, frame in frames.items():
-            yield from _table(log, name, frame, mark, version(DETECTION), *EVENT_TYPES, *EVENT_OF_TABLE)
+            yield from _table(log, name, frame, mark, version(DETECTION), *EVENT_TYPES, *LINKED)
 
 
 def _table(log: EventLog, name: str, expected: pl.DataFrame, mark: Mark, code: int, *event_types: str) -> Iterator[str]:

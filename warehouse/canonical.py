@@ -35,15 +35,25 @@ def canonical_json(value: Any) -> str:
 def canonical_records(records: Sequence[dict[str, Any]]) -> tuple[list[bytes], pl.Series]:
     """Return the canonical JSON of many values that orjson has parsed, as bytes and as a column of text.
 
-    Such values cannot hold what `canonical_json` refuses. Only those are looked through for floats without a fraction whose text
-    seems to have one: real metrics have none.
+    Such values cannot hold what `canonical_json` refuses, but for too many levels: the text of those is empty. Only those are
+    looked through for floats without a fraction whose text seems to have one: real metrics have none.
     """
-    texts = [orjson.dumps(record, option=_OPTIONS) for record in records]
+    try:
+        texts = [orjson.dumps(record, option=_OPTIONS) for record in records]
+    except TypeError:  # one is nested more deeply than orjson writes, though it reads it
+        texts = [_dumped(record) for record in records]
     column = pl.Series("text", texts, dtype=pl.Binary).cast(pl.String)
     whole = column.str.contains(_WHOLE).arg_true().to_list()
     for index in whole:
         texts[index] = _encoded(records[index])
     return texts, pl.Series("text", texts, dtype=pl.Binary).cast(pl.String) if whole else column
+
+
+def _dumped(record: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(record, option=_OPTIONS)
+    except TypeError:
+        return b""
 
 
 def _encoded(value: Any) -> bytes:
@@ -55,6 +65,11 @@ def _encoded(value: Any) -> bytes:
         raise ValueError(f"not a JSON value: {error}") from None
 
 
+_AS_THEY_ARE = {str, bool, type(None)}
+_HUGE = 2.0**53
+"""From here on every double is a whole number."""
+
+
 def _by_value(value: Any, depth: int) -> Any:
     """Return *value* with every number in its one form."""
     if isinstance(value, float):
@@ -64,7 +79,12 @@ def _by_value(value: Any, depth: int) -> Any:
     if depth > _DEEPEST:
         raise ValueError("not a JSON value: nested too deeply")
     if isinstance(value, dict):
-        return {key: _by_value(item, depth + 1) for key, item in value.items()}
+        return {
+            key: item
+            if (kind := type(item)) in _AS_THEY_ARE or (kind is float and -_HUGE < item < _HUGE and not item.is_integer())
+            else _by_value(item, depth + 1)
+            for key, item in value.items()
+        }
     return [_by_value(item, depth + 1) for item in value] if isinstance(value, list | tuple) else value
 
 

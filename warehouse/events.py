@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -121,6 +121,8 @@ class RunReported(Payload):
     url: str | None = None
     declared: bool = False
     """True where the user declared the run (`--measured-at`), False where its own record was read."""
+    derived: bool = False
+    """True where a result told of the run; a report of the run itself holds against it."""
     revision: int = Field(default=0, ge=0)
     """0 for what a source says; a correction that the user declared (`--correct`) counts up from there."""
 
@@ -129,16 +131,23 @@ class RunReported(Payload):
         return self.run.subject
 
     def body(self) -> dict[str, Any]:
-        """Return the JSON object; revision 0 is left out, so that what a source says is one event whoever reads it."""
-        return self.model_dump(mode="json", exclude_none=True, exclude=None if self.revision else {"revision"})
+        """Return the JSON object; what is usual is left out, so that what a source says is one event whoever reads it."""
+        usual = {name for name in ("revision", "derived") if not getattr(self, name)}
+        return self.model_dump(mode="json", exclude_none=True, exclude=usual)
 
 
 class ResultRecorded(Payload):
-    """One raw benchmark record, kept as its tool wrote it; `record_format` names the reader that maps it to a point."""
+    """One raw benchmark record, kept as its tool wrote it; `record_format` names the reader that maps it to a point.
+
+    `settings` are what the user declared because the record does not hold it, `settings_named` what names of files tell: those
+    alone that the reader used, so that a record is one event whatever else was declared for it.
+    """
 
     run: RunKey
     record_format: str
     record: Annotated[dict[str, Any], AfterValidator(_keepable)]
+    settings: dict[str, str] = Field(default_factory=dict)
+    settings_named: dict[str, str] = Field(default_factory=dict)
 
     @property
     def subject(self) -> str:
@@ -146,7 +155,12 @@ class ResultRecorded(Payload):
 
     def body(self) -> dict[str, Any]:
         """Return the record itself and not pydantic's copy of it, which would replace what JSON can spell and UTF-8 cannot."""
-        return {**self.model_dump(mode="json", exclude={"record"}), "record": self.record}
+        empty = {name for name in ("settings", "settings_named") if not getattr(self, name)}
+        return {**self.model_dump(mode="json", exclude={"record", *empty}), "record": self.record}
+
+
+class EvalRecorded(ResultRecorded):
+    """One raw record of an evaluation: scores of a model on tasks; its reader maps it to rows of `evals`."""
 
 
 class RecordQuarantined(Payload):
@@ -254,6 +268,87 @@ class DependencyPinned(Payload):
         return f"release:{self.project}/{self.version}"
 
 
+class RateChanged(Payload):
+    """From `valid_from` on this is what something costs or draws. It says nothing of how fast anything is.
+
+    It holds until the next rate of the same thing, or until `valid_to`. Of two about one thing and one `valid_from`, the one of
+    the highest `revision` counts, then the last in the log.
+    """
+
+    kind: Literal["gpu_hour", "gpu_power", "token_price"]
+    name: str
+    """What is rated: the canonical name of an accelerator, or a model as its price list calls it."""
+    provider: str | None = None
+    tier: str | None = None
+    """Which of several prices: hyperscaler, rental, batches, above_200k_tokens; None: the only or the usual one."""
+    charge: str | None = None
+    """Of a token price: input, output, cache_read, cache_write or reasoning."""
+    value: str | None = None
+    """A plain decimal in `unit`, without an exponent or zeros that say nothing; None: from here on there is no fixed one."""
+    unit: str
+    valid_from: str
+    valid_to: str | None = None
+    evidence: str
+    """Which price list says so: `own` (the user's), `litellm`, `openrouter`. Lists do not end each other's rates."""
+    source: Label | None = None
+    """Where that list has it from, in words or as a link."""
+    revision: int = Field(default=0, ge=0)
+    """Raised by the user to correct what was stated for the same `valid_from`."""
+
+    @property
+    def subject(self) -> str:
+        return f"rate:{self.kind}/{self.name}"
+
+
+class JobsCounted(Payload):
+    """Jobs on one kind of runner: how many there were, how many succeeded. Cancelled ones failed, skipped ones do not count.
+
+    Told of a run and all its attempts so far (`run`), or by a source that does not tell the run, of a UTC day (`day`). Of two
+    about one run and label the later attempt's counts, then the one with more jobs.
+    """
+
+    run: RunKey | None = None
+    day: str | None = None
+    occurrence: int = Field(default=1, ge=1)
+    """Which of the statements alike: two runs of one day can have the same numbers of jobs."""
+    label: Label
+    """The runner, as the source calls it."""
+    hardware: Label
+    """Its accelerator, canonical name where it has one."""
+    succeeded: int = Field(ge=0)
+    total: int = Field(ge=1)
+
+    @property
+    def subject(self) -> str:
+        return self.run.subject if self.run else f"jobs:{self.day}"
+
+
+class RecipeChanged(Payload):
+    """An entry of a recipe log: what was changed about how these configurations are launched, and the run that it started.
+
+    A flag is None where the source does not tell it (an API that shows part of the entry).
+    """
+
+    run: RunKey | None = None
+    base_ref: Label
+    """Commit of the benchmark repository before the entry."""
+    head_ref: Label
+    """The commit with it."""
+    config_keys: tuple[Label, ...]
+    """Configurations it is about, `*` standing for anything."""
+    description: tuple[str, ...] = ()
+    pr_link: Label | None = None
+    append_only: bool | None = None
+    """True where the run measured only points that were added; the others of the curve are of earlier runs."""
+    evals_only: bool | None = None
+    scenario_types: tuple[Label, ...] | None = None
+    """Kinds of workload that it is confined to; () where to none."""
+
+    @property
+    def subject(self) -> str:
+        return f"recipe:{self.head_ref}"
+
+
 class ShiftReported(Payload):
     """What a detection run said of one shift; the next revision supersedes it by naming the same shift."""
 
@@ -275,12 +370,16 @@ PAYLOADS: dict[str, type[Payload]] = {
     for payload in (
         RunReported,
         ResultRecorded,
+        EvalRecorded,
         ResultRetracted,
         RecordQuarantined,
         FileRead,
         ReleasePublished,
         CommitLanded,
         DependencyPinned,
+        RateChanged,
+        JobsCounted,
+        RecipeChanged,
         ShiftReported,
     )
 }

@@ -146,11 +146,16 @@ IDENTITY: tuple[Column, ...] = (
     Column("router", TEXT, "request router, name and version"),
     Column("kv_transfer", TEXT, "how the KV cache moves between prefill and decode"),
     Column("kv_offload", TEXT, "where the KV cache is offloaded to, with its backend"),
-    Column("scenario", TEXT, "workload: fixed-seq-len, …"),
+    Column("scenario", TEXT, "kind of workload: fixed-seq-len, agentic-coding, mlperf-server, …"),
     Column("isl", INT, "nominal input length, tokens"),
     Column("osl", INT, "nominal output length, tokens"),
+    Column("workload", TEXT, "data set or generator of the prompts, where told"),
+    Column("arrival", TEXT, "how requests arrive; null: a closed loop; else poisson, constant, burst, offline, batch"),
+    Column("system", TEXT, "named system under test, where whole systems are compared (MLPerf)"),
 )
-"""Every identity field of a curve; a cell is these plus `concurrency`."""
+"""Every identity field of a curve; a cell is these plus the load: `concurrency`, or `request_rate`."""
+LATER_IDENTITY = ("workload", "arrival", "system")
+"""Identity fields that came later: they count only where they are told, so that the ids of what was there before stay."""
 
 LATENCIES = {
     "ttft": "time to first token",
@@ -186,7 +191,7 @@ POINTS = Table(
         Column("point_id", TEXT, "the event that recorded it"),
         Column("sequence", INT, "place of that event in the log"),
         Column("record_hash", TEXT, "hash of the raw record"),
-        Column("record_key", INT, "head of record_hash as a number, for a quick search"),
+        Column("measurement_key", INT, "hash of cell, build and numbers: equal where two records tell of one measurement"),
         Column("record_format", TEXT, "reader that mapped it"),
         Column("cell_id", TEXT, "hash of every identity field and the concurrency"),
         Column("curve_id", TEXT, "hash of every identity field but the concurrency"),
@@ -201,9 +206,10 @@ POINTS = Table(
         Column("build_id", TEXT, "software under test: key of `builds`"),
         Column("image_ref", TEXT, "normalised image reference"),
         Column("image_digest", TEXT, "digest, where it is known; never invented"),
-        Column("engine_version", TEXT, "engine version, where the image tells it"),
+        Column("engine_version", TEXT, "engine version: as the record or the user says, else where the image tells it"),
         *IDENTITY,
-        Column("concurrency", INT, "client concurrency, requests"),
+        Column("concurrency", INT, "client concurrency, requests; null where the load is a rate"),
+        Column("request_rate", REAL, "requests a second that the client sent, where the load is a rate"),
         Column("num_gpus", INT, "GPUs of the deployment"),
         Column("hardware_label", TEXT, "runner label as recorded"),
         Column("model_source", TEXT, "model path or hub id as recorded"),
@@ -211,18 +217,28 @@ POINTS = Table(
         Column("recipe_fingerprint", TEXT, "recipe identity, where the record has one"),
         Column("metric_definition", TEXT, "which definition of the metrics holds"),
         *METRIC_COLUMNS,
-        Column("metrics_other", METRICS, "numbers that have no column, by their recorded name"),
+        Column("metrics_other", METRICS, "numbers that have no column, by the name of their definition or their own"),
+        Column("requests", INT, "requests that the client sent, where told"),
+        Column("requests_failed", INT, "of these, failed; latencies are of the others alone"),
+        Column("duration_s", REAL, "length of the measurement, s"),
+        Column("isl_mean", REAL, "mean input length that was sent, tokens"),
+        Column("osl_mean", REAL, "mean output length that came, tokens"),
+        Column("declared_fields", TEXTS, "fields that the record does not hold: declared by the user, or told by a file's name"),
         Column(
             "reused", FLAG, "the very same record stands under another run as well; it is no repeat and is compared there only"
         ),
         Column("retraction", TEXT, "why it does not count; null: it does"),
-        Column("health", TEXTS, "why the measurement may be unfit: cold_start, latency_skew"),
+        Column(
+            "health",
+            TEXTS,
+            "why it may be unfit: cold_start (or …_unknown), latency_skew, failures, token_mismatch, few_requests, short",
+        ),
         Column("verdict", TEXT, "fit, suspect or unfit for comparison"),
     ),
     order=("measured_at", "run_source", "run_id", "run_attempt", "cell_id", "record_hash", "point_id"),
     indexed=(
         "sequence",
-        "record_key",
+        "measurement_key",
         "cell_id",
         "curve_id",
         "run_id",
@@ -233,6 +249,49 @@ POINTS = Table(
         "model",
     ),
     unique=frozenset({"point_id", "record_hash"}),
+)
+
+EVALS = Table(
+    "evals",
+    "one row a score: a task of an evaluation by one metric (SQL shows those that were not retracted; `all_evals` all)",
+    (
+        Column("eval_id", TEXT, "hash of the event, the task and the metric"),
+        Column("event_id", TEXT, "the event that recorded it"),
+        Column("sequence", INT, "place of that event in the log"),
+        Column("record_hash", TEXT, "hash of the raw record"),
+        Column("record_format", TEXT, "reader that mapped it"),
+        Column("curve_id", TEXT, "hash of every identity field that it tells"),
+        Column("run_source", TEXT, "where the run's number is unique"),
+        Column("run_id", TEXT, "benchmark run"),
+        Column("run_attempt", INT, "attempt, from 1"),
+        Column("measured_at", TIME, "when it was evaluated, else the start of its run"),
+        Column("run_started_at", TIME, "start of its run"),
+        Column("published_at", TIME, "when it was made public, where known"),
+        Column("recorded_at", TIME, "when we learned it"),
+        Column("declared", FLAG, "true where the user declared the time of its run"),
+        Column("build_id", TEXT, "software under test: as in `points`"),
+        Column("image_ref", TEXT, "normalised image reference"),
+        Column("image_digest", TEXT, "digest, where it is known"),
+        Column("engine_version", TEXT, "engine version, where known"),
+        *IDENTITY,
+        Column("concurrency", INT, "client concurrency, requests"),
+        Column("hardware_label", TEXT, "runner label as recorded"),
+        Column("model_source", TEXT, "model path or hub id as recorded"),
+        Column("checkpoint", TEXT, "last part of model_source in lower case"),
+        Column("task", TEXT, "task that was evaluated"),
+        Column("metric", TEXT, "metric and filter, as the harness names them"),
+        Column("score", REAL, "its value; a share of 1 for metrics that are shares"),
+        Column("score_stderr", REAL, "standard error, same unit"),
+        Column("samples", INT, "questions that were asked"),
+        Column("samples_total", INT, "questions of the whole task; more than were asked: another measurement"),
+        Column("few_shot", INT, "worked examples in the prompt"),
+        Column("harness_version", TEXT, "version of the evaluation harness"),
+        Column("task_version", TEXT, "version of the task's definition"),
+        Column("declared_fields", TEXTS, "fields that the record does not hold: declared by the user, or told by a file's name"),
+        Column("retraction", TEXT, "why it does not count; null: it does"),
+    ),
+    order=("measured_at", "run_source", "run_id", "run_attempt", "task", "metric", "eval_id"),
+    indexed=("measured_at", "run_id", "hardware", "engine", "model", "task"),
 )
 
 BUILDS = Table(
@@ -417,6 +476,65 @@ DEPENDENCIES = Table(
     order=("project", "version", "dependency", "dependency_version", "evidence"),
 )
 
+RATES = Table(
+    "rates",
+    "one row a price or a power figure and the time in which it holds; of one thing there is at any instant one",
+    (
+        Column("kind", TEXT, "gpu_hour, gpu_power or token_price"),
+        Column("name", TEXT, "accelerator, canonical name; or the model as the price list calls it"),
+        Column("provider", TEXT, "who charges it, where told"),
+        Column("tier", TEXT, "which of several prices: hyperscaler, rental, batches, …; null: the only or the usual one"),
+        Column("charge", TEXT, "of a token price: input, output, cache_read, cache_write or reasoning"),
+        Column("value", REAL, "the rate, in `unit`; null: there is no fixed one in this time; 0: free"),
+        Column("unit", TEXT, "USD/GPU/h; kW/GPU (all-in, provisioned); USD/token"),
+        Column("valid_from", TIME, "first instant at which it holds"),
+        Column("valid_to", TIME, "its end (exclusive): as stated, at the latest where the next one starts; null: still holds"),
+        Column("evidence", TEXT, "price list: own (the user's), litellm, openrouter"),
+        Column("source", TEXT, "where that list has it from, in words or as a link"),
+        Column("statements", INT, "different values stated for this start; more than one: corrected, or contradictory"),
+        Column("recorded_at", TIME, "when we learned of it"),
+    ),
+    order=("kind", "name", "provider", "tier", "charge", "evidence", "valid_from"),
+)
+
+JOBS = Table(
+    "jobs",
+    "one row a run and a kind of runner: how many jobs succeeded; an API that tells no run repeats the same jobs by day",
+    (
+        Column("run_source", TEXT, "where the run's number is unique; null: the source tells no run but a day"),
+        Column("run_id", TEXT, "benchmark run; null: the source tells no run, do not add these rows to those of runs"),
+        Column("run_attempt", INT, "attempt that told it; the jobs are of all attempts up to it"),
+        Column("day", TEXT, "UTC day of the run, where the source tells no run"),
+        Column("occurrence", INT, "which of the rows alike of that day, from 1: two runs can have the same numbers"),
+        Column("label", TEXT, "kind of runner, as the source calls it"),
+        Column("hardware", TEXT, "accelerator, canonical name where it has one"),
+        Column("succeeded", INT, "jobs that succeeded"),
+        Column("total", INT, "all jobs: cancelled ones failed, skipped ones do not count"),
+        Column("recorded_at", TIME, "when we learned of it"),
+    ),
+    order=("run_source", "run_id", "day", "label", "succeeded", "total", "occurrence"),
+)
+
+RECIPES = Table(
+    "recipes",
+    "one row an entry of a recipe log: what was changed about how configurations are launched; it holds from its run on (`runs`)",
+    (
+        Column("run_source", TEXT, "where the run's number is unique"),
+        Column("run_id", TEXT, "run that the entry started, where known"),
+        Column("run_attempt", INT, "last attempt that told of it"),
+        Column("base_ref", TEXT, "commit of the benchmark repository before the entry"),
+        Column("head_ref", TEXT, "the commit with it"),
+        Column("config_keys", TEXTS, "configurations it is about; * stands for anything"),
+        Column("description", TEXTS, "what was changed, line by line, text from a stranger"),
+        Column("pr_link", TEXT, "pull request"),
+        Column("append_only", FLAG, "the run measured added points only, others of a curve are of earlier runs; null: not told"),
+        Column("evals_only", FLAG, "the run was for evaluations only; null: not told"),
+        Column("scenario_types", TEXTS, "kinds of workload that it is confined to; empty: to none; null: not told"),
+        Column("recorded_at", TIME, "when we learned of it"),
+    ),
+    order=("run_source", "run_id", "base_ref", "head_ref", "pr_link", "config_keys", "description", "scenario_types"),
+)
+
 LINKS = Table(
     "links",
     "one row a shift and an upstream change that could have done it",
@@ -459,6 +577,7 @@ TABLES: dict[str, Table] = {
         SUBJECTS,
         RUNS,
         POINTS,
+        EVALS,
         BUILDS,
         NOISE,
         DIFFS,
@@ -467,6 +586,9 @@ TABLES: dict[str, Table] = {
         COMMITS,
         RELEASES,
         DEPENDENCIES,
+        RATES,
+        JOBS,
+        RECIPES,
         QUARANTINE,
     )
 }

@@ -18,7 +18,7 @@ from warehouse.store import Store
 
 READING = frozenset({duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN})
 """DESCRIBE and SHOW are SELECT to DuckDB's parser."""
-VIEWS = {"all_points": "points", "all_runs": "runs"}
+VIEWS = {"all_points": "points", "all_runs": "runs", "all_evals": "evals"}
 """Names under which a table is seen with what was retracted."""
 SMALL = 100_000
 """Rows up to which a table is loaded whole and in order before a statement runs."""
