@@ -125,7 +125,7 @@ def main(context: click.Context, warehouse: str | None) -> None:
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Declare engine, run_id or run_source where a file does not say.",
+    help="Declare what a record does not say, e.g. hardware=h100; `shiftlog formats --keys` lists the keys.",
 )
 @click.option("--correct", is_flag=True, help="What the run.json files say holds from now on, also against later reports.")
 @_workers
@@ -145,6 +145,7 @@ def ingest(
     Examples:
       shiftlog ingest runs/                               folders with agg_bmk.json and run.json
       shiftlog ingest results_bmk.zip --measured-at 2025-12-31T06:10:00Z
+      shiftlog ingest serve.json --set hardware=h100 --set precision=fp8 --set tp=1 --set timezone=UTC
       shiftlog ingest sglang.git --set engine=sglang      commits and tags of a local clone
       shiftlog ingest https://github.com/vllm-project/vllm    … of a mirror that is made (blob:none)
 
@@ -528,12 +529,26 @@ def doctor(context: click.Context, output: str) -> None:
 
 
 @main.command()
+@click.option("--metrics", is_flag=True, help="Definitions of metrics, and which format writes which under which name.")
+@click.option("--keys", is_flag=True, help="Keys of --set and shiftlog.yaml: what may be declared where it is missing.")
 @_handled
-def formats() -> None:
-    """List the record formats that `ingest` reads."""
+def formats(metrics: bool, keys: bool) -> None:
+    """List the record formats that `ingest` reads; docs/formats.md has every field.
+
+    \b
+    Examples:
+      shiftlog formats
+      shiftlog formats --metrics
+      shiftlog formats --keys
+    """
     from pipelines import summaries
 
-    summaries.out_formats()
+    if metrics:
+        summaries.out_metrics()
+    if keys:
+        summaries.out_keys()
+    if not metrics and not keys:
+        summaries.out_formats()
 
 
 @main.command()

@@ -7,8 +7,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from changelog.projects import project
-from pipelines.ingest.files import SETTINGS, Declared
+from pipelines.ingest.declarations import checked
+from pipelines.ingest.sides import Declared
 from warehouse import vocabulary
 from warehouse.clock import parse_instant
 from warehouse.errors import InputError
@@ -20,15 +20,15 @@ METRICS = tuple(column.name for column in METRIC_COLUMNS)
 
 def declared(measured_at: str | None, settings: tuple[str, ...], revision: int = 0) -> Declared:
     """Return what `--measured-at` and `--set` declare; *revision* marks the reports of runs as corrections."""
-    pairs = dict(_pair(setting) for setting in settings)
+    pairs = checked(map(_pair, settings), "--set")
     return Declared(parse_instant(measured_at, "--measured-at") if measured_at else None, pairs, revision)
 
 
 def _pair(setting: str) -> tuple[str, str]:
     key, separator, value = setting.partition("=")
-    if not separator or key not in SETTINGS or not value.strip():
-        raise InputError(f"--set {setting[:60]!r}: write KEY=VALUE with one of the keys {', '.join(SETTINGS)}")
-    return key, project(value).name if key == "engine" else value.strip()[:200]
+    if not separator:
+        raise InputError(f"--set {setting[:60]!r}: write KEY=VALUE; `shiftlog formats --keys` lists the keys")
+    return key.strip(), value
 
 
 def mirrors_folder(store: Store) -> Path:

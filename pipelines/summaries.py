@@ -12,7 +12,7 @@ import polars as pl
 from polars.exceptions import PanicException
 
 from pipelines.console import clipped, finite, out, out_csv, out_json, out_table, safe, say
-from pipelines.ingest import formats
+from pipelines.ingest import catalogue, formats
 from pipelines.ingest.intake import Intake
 from warehouse.errors import InputError, QueryError, StoreError
 from warehouse.events import PAYLOADS
@@ -35,6 +35,10 @@ def say_intake(intake: Intake) -> None:
     kinds = (
         ("RunReported", "run"),
         ("ResultRecorded", "point"),
+        ("EvalRecorded", "evaluation"),
+        ("RateChanged", "rate"),
+        ("JobsCounted", "job count"),
+        ("RecipeChanged", "recipe change"),
         ("CommitLanded", "commit"),
         ("ReleasePublished", "release fact"),
         ("DependencyPinned", "dependency"),
@@ -311,6 +315,16 @@ def out_examination(findings: list[Finding], output: str) -> None:
             out(safe(f"{finding.level}: {finding.what}" + (f"; {finding.fix}" if finding.fix else "")))
     well = sum(finding.level == "ok" for finding in findings)
     say(f"{_count(well, 'check')} well, {_count(len(findings) - well, 'finding')}")
+
+
+def out_metrics() -> None:
+    """Print the definitions of metrics, and which format writes which."""
+    out_table(catalogue.METRIC_HEAD, catalogue.metric_rows())
+
+
+def out_keys() -> None:
+    """Print the keys that may be declared for records that do not say it."""
+    out_table(("key", "meaning", "example"), catalogue.key_rows())
 
 
 def out_formats() -> None:

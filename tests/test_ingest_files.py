@@ -23,8 +23,9 @@ from hypothesis import strategies as st
 from pipelines.announcing import silent
 from pipelines.following import Follower, refresh
 from pipelines.ingest import intake as course
-from pipelines.ingest.files import MAPPED, MAX_FAULTS, ROWS, Chunk, Content, Declared, Outcome, Piece, read_chunk
+from pipelines.ingest.files import MAPPED, MAX_FAULTS, ROWS, Chunk, Outcome, Piece, read_chunk
 from pipelines.ingest.intake import Intake, ingest
+from pipelines.ingest.sides import Content, Declared
 from pipelines.verification import verify
 from tests.records import row, run_object, sweep, write_run
 from warehouse.canonical import canonical_json

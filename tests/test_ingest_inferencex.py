@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
+import tomllib
+from collections import Counter
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -11,13 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.ingest import formats
-from pipelines.ingest.inferencex import FORMAT, MAX_GPUS, PER_ROLE_TOKENS_SINCE, PRECISION_SINCE, read
-from pipelines.ingest.reading import Reading
+from pipelines.ingest.reading import Given, Reading
+from pipelines.ingest.tools import inferencex_dictionary as dictionary
+from pipelines.ingest.tools.inferencex import FORMAT, MAX_GPUS, PER_ROLE_TOKENS_SINCE, PRECISION_SINCE, hints, read
+from pipelines.ingest.tools.inferencex_setup import DISAGG_SINCE, Setup
 from tests.records import row
 from warehouse.canonical import canonical_json
 from warehouse.cell import IDENTITY_FIELDS, cell_id, curve_id
 from warehouse.errors import InputError
-from warehouse.schemas import IDENTITY
+from warehouse.schemas import IDENTITY, POINTS
 
 START = datetime(2026, 1, 1, 6, tzinfo=UTC)
 
@@ -102,12 +109,13 @@ BY_ROLE: dict[str, Any] = {
     "benchmark_start_time_unix": 1767225600.5,
 }
 
+NOT_TOLD = {"workload": None, "arrival": None, "system": None}
 PARALLEL = ("tp", "pp", "ep", "dcp", "pcp", "dp_attention")
 
 
 def of(record: dict[str, Any], **changes: Any) -> Reading:
     """Return the reading of *record* with *changes*; a change to ... leaves the field out."""
-    return read({key: value for key, value in {**record, **changes}.items() if value is not ...}, START)
+    return read({key: value for key, value in {**record, **changes}.items() if value is not ...}, Given(START))
 
 
 def refusal(record: dict[str, Any], **changes: Any) -> str:
@@ -145,6 +153,7 @@ def test_a_single_deployment() -> None:
         "scenario": "fixed-seq-len",
         "isl": 8192,
         "osl": 1024,
+        **NOT_TOLD,
     }
     assert (reading.concurrency, reading.num_gpus, reading.metric_definition) == (16, 4, "inferencex")
     assert (reading.hardware_label, reading.model_source, reading.checkpoint) == (
@@ -183,10 +192,9 @@ def test_metrics_by_canonical_name() -> None:
         "e2el_p99": 23.5,
     }
     assert of(SINGLE).metrics_other == {
-        "avg_power_w": 628.9,
-        "power_valid": 1.0,
+        "gpu_power_w": 628.9,
         "p75_ttft": 0.4,
-        "joules_per_output_token": 1.25,
+        "integrated_joules_per_output_token": 1.25,
     }
 
 
@@ -226,6 +234,7 @@ def test_a_disaggregated_deployment() -> None:
         "scenario": "fixed-seq-len",
         "isl": 8192,
         "osl": 1024,
+        **NOT_TOLD,
     }
     assert (reading.concurrency, reading.num_gpus) == (256, 52)
     assert reading.recipe_fingerprint == "abcdef0123456789"
@@ -265,7 +274,7 @@ def test_what_was_not_written_in_old_rows() -> None:
         "disagg": 0,
         "image": None,
     }
-    reading = read(old, PRECISION_SINCE - timedelta(seconds=1))
+    reading = read(old, Given(PRECISION_SINCE - timedelta(seconds=1)))
     assert (reading.identity["precision"], reading.identity["spec_decoding"], reading.identity["disagg"]) == ("fp8", "mtp", False)
     assert (reading.identity["model"], reading.image) == ("gptoss120b", None)
     assert refusal(old).startswith("precision: field required")
@@ -356,9 +365,9 @@ def test_metric_definition_follows_the_date() -> None:
     """InferenceX PR 177 (2025-11-05) made disaggregated token rates per role."""
     before = PER_ROLE_TOKENS_SINCE - timedelta(seconds=1)
     assert datetime(2025, 11, 5, tzinfo=UTC) == PER_ROLE_TOKENS_SINCE
-    assert read(BY_ROLE, before).metric_definition == "inferencex disaggregated, all GPUs"
-    assert read(BY_ROLE, PER_ROLE_TOKENS_SINCE).metric_definition == "inferencex disaggregated, per role"
-    assert read(SINGLE, before).metric_definition == read(SINGLE, START).metric_definition == "inferencex"
+    assert read(BY_ROLE, Given(before)).metric_definition == "inferencex disaggregated, all GPUs"
+    assert read(BY_ROLE, Given(PER_ROLE_TOKENS_SINCE)).metric_definition == "inferencex disaggregated, per role"
+    assert read(SINGLE, Given(before)).metric_definition == read(SINGLE, Given(START)).metric_definition == "inferencex"
 
 
 def test_names_that_nobody_knows_are_kept_and_told() -> None:
@@ -461,3 +470,231 @@ def test_build_time_and_results_are_no_part_of_the_curve() -> None:
     same = of(row(4, image="vllm/vllm-openai:v9", speed=3.0), model="/other/path", recipe_fingerprint="ab" * 8)
     assert curve_id(same.identity) == curve_id(of(row(64)).identity)
     assert tuple(same.identity) and set(same.identity) == set(IDENTITY_FIELDS)
+
+
+V1: dict[str, Any] = {
+    "hw": "gb200-nv_1",
+    "tp": 36,
+    "conc": 4,
+    "model": "deepseek-r1-fp4",
+    "framework": "dynamo-trtllm",
+    "precision": "fp4",
+    "tput_per_gpu": 10.0,
+    "median_ttft": 0.5,
+    "mtp": "on",
+}
+OCTOBER = datetime(2025, 10, 6, tzinfo=UTC)
+
+
+def test_rows_that_hold_no_lengths_ask_for_them() -> None:
+    """Written since 2025-11-21; before, names of folders told them."""
+    with pytest.raises(InputError) as refused:
+        read(V1, Given(OCTOBER))
+    assert str(refused.value).startswith("isl, osl: not in the record")
+    with pytest.raises(InputError, match="osl: field required"):
+        read(V1, Given(OCTOBER, {"isl": "1024"}))
+
+
+def test_lengths_and_image_are_told_by_others_where_the_row_lacks_them() -> None:
+    given = Given(OCTOBER, {"osl": "8192", "image": "vllm/vllm-openai:v0.11.0", "precision": "bf16"}, {"isl": "1024", "osl": "1"})
+    reading = read(V1, given)
+    assert (reading.identity["isl"], reading.identity["osl"], reading.identity["precision"]) == (1024, 8192, "fp4")
+    assert reading.image == "vllm/vllm-openai:v0.11.0"
+    assert reading.declared == ("image", "isl (file name)", "osl")
+    assert (reading.identity["spec_decoding"], reading.identity["ep"]) == ("mtp", 1)
+
+
+def test_what_a_row_says_counts_before_what_is_declared() -> None:
+    declared = dict.fromkeys(("isl", "osl", "tp", "pp", "ep", "concurrency"), "7") | {"hardware": "h100", "image": "a/b:v1"}
+    given = Given(START, {**declared, "framework": "vllm", "precision": "bf16", "spec_decoding": "eagle", "disagg": "true"})
+    reading = read(SINGLE, given)
+    assert {**reading.identity, "pp": 1} == of(SINGLE).identity
+    assert (reading.identity["pp"], reading.image, reading.concurrency) == (7, SINGLE["image"], 16)
+    assert reading.declared == ("pp",)
+
+
+def test_sizes_of_the_whole_are_not_declared_for_workers_by_role() -> None:
+    assert read(BY_ROLE, Given(START, {"tp": "8", "ep": "8", "dp_attention": "true"})).identity == of(BY_ROLE).identity
+
+
+def test_a_build_and_a_workload_may_be_declared() -> None:
+    given = Given(START, {"engine_version": "1.2.0", "engine_commit": "ab" * 20, "workload": "random", "recipe": "night"})
+    reading = read(SINGLE, given)
+    assert (reading.engine_version, reading.engine_commit, reading.identity["workload"]) == ("1.2.0", "ab" * 20, "random")
+    assert reading.recipe_fingerprint == "night"
+    assert reading.declared == ("engine_commit", "engine_version", "recipe", "workload")
+
+
+def test_early_rows_under_dynamo_were_disaggregated() -> None:
+    """`disagg` is written since 2025-11-17; launch_gb200-nv.sh started prefill and decode workers alone before."""
+    lengths = {"isl": "1024", "osl": "1024"}
+    reading = read(V1, Given(OCTOBER, {}, lengths))
+    assert (reading.identity["disagg"], reading.num_gpus) == (True, 36)
+    assert reading.metric_definition == "inferencex disaggregated, all GPUs"
+    assert read(V1, Given(DISAGG_SINCE, {}, lengths)).identity["disagg"] is False
+    assert read({**V1, "disagg": False}, Given(OCTOBER, {}, lengths)).identity["disagg"] is False
+    assert read({**V1, "framework": "trt"}, Given(OCTOBER, {}, lengths)).identity["disagg"] is False
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("Full_Sweep_-_1k1k_12345/agg_bmk.json", (1024, 1024)),
+        ("results_dsr1_1k8k_4305020262.zip/agg.json", (1024, 8192)),
+        ("1k1k/agg_8k1k_tp8.json", (8192, 1024)),
+        ("agg_isl1024_osl128_conc4.json", (1024, 128)),
+        ("ISL=8192-OSL=1024/agg.json", (8192, 1024)),
+        ("agg_dsr1_fp8_tp8.json", None),
+        ("8k1k/agg_1k1k_or_1k8k.json", None),
+        ("agg_b200_128k.json", None),
+        ("0k1k.json", None),
+    ],
+)
+def test_lengths_in_names(path: str, told: tuple[int, int] | None) -> None:
+    assert hints(PurePosixPath(path)) == ({"isl": str(told[0]), "osl": str(told[1])} if told else {})
+
+
+POWER = {
+    "avg_power_w": 600.0,
+    "avg_total_gpu_power_w": 4800.0,
+    "total_gpu_energy_j": 48000.0,
+    "joules_per_successful_query": 480.0,
+    "joules_per_input_token": 1.0,
+    "joules_per_output_token": 2.0,
+    "joules_per_total_token": 0.75,
+    "prefill_avg_power_w": 500.0,
+}
+
+
+def power_of(**fields: Any) -> dict[str, float]:
+    plain = {key: value for key, value in SINGLE.items() if "power" not in key and "joules" not in key and key != "p75_ttft"}
+    return of(plain, **fields).metrics_other
+
+
+def test_power_without_a_flag_is_a_mean_of_samples() -> None:
+    first = {"avg_power_w": 600.0, "joules_per_output_token": 2.0, "joules_per_total_token": 0.75}
+    assert power_of(**first) == first
+
+
+def test_power_with_a_flag_is_integrated() -> None:
+    assert power_of(**POWER, power_valid=1) == {
+        "gpu_power_w": 600.0,
+        "deployment_power_w": 4800.0,
+        "deployment_energy_j": 48000.0,
+        "integrated_joules_per_query": 480.0,
+        "integrated_joules_per_input_token": 1.0,
+        "integrated_joules_per_output_token": 2.0,
+        "integrated_joules_per_total_token": 0.75,
+        "prefill_avg_power_w": 500.0,
+    }
+
+
+def test_power_of_schema_2_is_of_the_whole_deployment() -> None:
+    found = power_of(**POWER, power_valid=1, power_metric_schema_version=2)
+    assert (found["deployment_joules_per_output_token"], found["deployment_joules_per_query"]) == (2.0, 480.0)
+    assert not [name for name in found if name.startswith(("integrated", "joules", "avg"))]
+
+
+@pytest.mark.parametrize("valid", [0, False, "0", "no", [1], 2])
+def test_power_that_is_not_valid_is_not_read(valid: Any) -> None:
+    assert power_of(**POWER, power_valid=valid, power_metric_schema_version=2) == {}
+
+
+def test_power_of_a_schema_that_nobody_knows_is_not_read() -> None:
+    assert power_of(**POWER, power_valid=1, power_metric_schema_version=10**400) == {}
+
+
+def test_every_power_metric_is_defined() -> None:
+    defined = tomllib.loads(files("warehouse").joinpath("data/metrics.toml").read_text("utf-8"))
+    for flags in ({}, {"power_valid": 1}, {"power_valid": 1, "power_metric_schema_version": 2}):
+        written = {"avg_power_w": 1.0, "joules_per_output_token": 1.0, "joules_per_total_token": 1.0} if not flags else POWER
+        assert set(power_of(**written, **flags)) <= set(defined)
+
+
+def test_health_where_a_row_tells_it() -> None:
+    counts = {"num_prompts": 160, "completed": 150, "duration": 75.5, "total_input_tokens": 153600, "total_output_tokens": 75000}
+    reading = of(SINGLE, **counts)
+    assert (reading.requests, reading.requests_failed, reading.duration_s) == (160, 10, 75.5)
+    assert (reading.isl_mean, reading.osl_mean) == (1024.0, 500.0)
+    assert reading.metrics_other == of(SINGLE).metrics_other
+    assert of(SINGLE, completed=8, failed=2).requests == 10
+    assert of(SINGLE, completed=8).requests is None
+    assert of(SINGLE, completed=0, num_prompts=4, total_input_tokens=0).requests_failed == 4
+    assert refusal(SINGLE, completed=11, num_prompts=10) == "completed: 11 of 10 requests"
+    assert refusal(SINGLE, completed="many").startswith("completed: ")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "family"),
+    [
+        ("dsr1-fp8", "dsr1"),
+        ("gptoss-fp4", "gptoss120b"),
+        ("DSV4Pro", "dsv4"),
+        ("kimik2.7-fp4-x", "kimik2.7-code"),
+        ("odd-fp8", "odd-fp8"),
+    ],
+)
+def test_model_prefixes_as_they_were_written(prefix: str, family: str) -> None:
+    assert of(SINGLE, infmax_model_prefix=prefix).identity["model"] == family
+
+
+def test_agentic_rows_are_another_format() -> None:
+    assert not FORMAT.recognises({**SINGLE, "scenario_type": "agentic-coding", "num_requests_total": 4})
+
+
+def test_names_of_machines_are_not_kept() -> None:
+    assert FORMAT.clean is not None
+    worker = {"role": "prefill", "worker_idx": 0, "num_gpus": 4, "avg_power_w": 500.0, "hosts": ["node-7.lab"]}
+    kept = FORMAT.clean({**SINGLE, "workers": [worker, "odd"]})
+    assert kept["workers"] == [{key: value for key, value in worker.items() if key != "hosts"}]
+    assert FORMAT.clean(SINGLE) is SINGLE
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from([10**400, "1e999", "", "nan"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+FIELDS = sorted({*SINGLE, *BY_ROLE, *POWER, "power_metric_schema_version", "num_prompts", "completed", "duration", "failed"})
+
+
+@given(st.sampled_from([SINGLE, BY_ROLE, V1]), st.dictionaries(st.sampled_from(FIELDS), ANYTHING, max_size=4), st.booleans())
+def test_any_row_is_read_or_refused(record: dict[str, Any], changes: dict[str, Any], told: bool) -> None:
+    try:
+        reading = read({**record, **changes}, Given(START, {}, {"isl": "1024", "osl": "8"} if told else {}))
+    except InputError as refused:
+        assert "\n" not in str(refused)
+        return
+    assert all(math.isfinite(value) for value in (*reading.metrics.values(), *reading.metrics_other.values()))
+    assert reading.num_gpus is not None and 0 < reading.num_gpus <= MAX_GPUS
+
+
+REAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "inferencex" / "runs"
+
+
+def test_real_rows() -> None:
+    """All rows of twenty real runs: 827 of one deployment, 292 with workers by role; nothing declared, no name unknown."""
+    if not REAL.is_dir():
+        pytest.skip("shared/data/inferencex/runs absent")
+    rows = [record for path in sorted(REAL.glob("*/agg_bmk.json")) for record in json.loads(path.read_text("utf-8"))]
+    readings = [read(record, Given(START)) for record in rows]
+    assert Counter(reading.metric_definition for reading in readings) == {
+        "inferencex": 827,
+        "inferencex disaggregated, per role": 292,
+    }
+    assert {reading.declared for reading in readings} == {reading.unknown_names for reading in readings} == {()}
+    assert all(reading.metrics["ttft_median"] == record["median_ttft"] for reading, record in zip(readings, rows, strict=True))
+
+
+def test_the_dictionaries_name_what_there_is() -> None:
+    defined = set(tomllib.loads(files("warehouse").joinpath("data/metrics.toml").read_text("utf-8")))
+    known = set(POINTS.schema.names()) | defined | {f"{name}_*" for name in defined}
+    told = (dictionary.FIXED, dictionary.AGENTIC, dictionary.API)
+    assert {field.becomes for entry in told for field in entry.fields} <= known
+    deployment = {field.name for field in dictionary.FIXED.fields}
+    assert set(Setup.model_fields) - deployment == {"kv_offloading", "kv_offload_backend"}

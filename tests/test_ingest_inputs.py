@@ -77,7 +77,7 @@ def test_what_is_not_looked_at_is_named(tmp_path: Path) -> None:
             "notes.txt": b"x",
             ".DS_Store": b"x",
             "log": b"x",
-            "x.csv.gz": b"x",
+            "x.tsv.gz": b"x",
             "y.json": DATA,
             "z.zip": zipped({"a.png": b"x", "b.json": DATA}),
         },
@@ -87,7 +87,7 @@ def test_what_is_not_looked_at_is_named(tmp_path: Path) -> None:
         "in/.DS_Store",
         "in/log",
         "in/notes.txt",
-        "in/x.csv.gz",
+        "in/x.tsv.gz",
         "in/z.zip!a.png",
     ]
     assert list(contents(entries)) == ["in/y.json", "in/z.zip!b.json"]

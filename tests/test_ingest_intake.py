@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines.fold.small import whole_tables
-from pipelines.ingest.files import Declared
 from pipelines.ingest.intake import Intake, ingest
+from pipelines.ingest.sides import Declared
 from tests.records import row, run_object, write_run
 from warehouse.clock import parse_instant
 from warehouse.errors import InputError
@@ -379,6 +379,7 @@ def test_real_runs_as_points(log: EventLog, real_runs: Path) -> None:
     assert {name: frame.height for name, frame in tables.items() if name != "builds"} == {
         "runs": 20,
         "points": 1119,
+        "evals": 0,
         "quarantine": 0,
     }
     frame = tables["points"]

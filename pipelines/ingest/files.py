@@ -8,81 +8,63 @@ Belongs here: which run a record belongs to, and what is said of what was not re
 from __future__ import annotations
 
 import gc
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path, PurePosixPath
+from itertools import accumulate
+from pathlib import PurePosixPath
 from typing import Any
 
-import orjson
 import polars as pl
 
 from changelog import files as upstream_files
 from changelog.facts import UpstreamFact, UpstreamFault
-from pipelines.ingest import formats, runs
-from pipelines.ingest.inputs import RUN_FILE, read_local
-from pipelines.ingest.json_text import EXCERPT, Fault, Item, items
-from pipelines.ingest.reading import RecordFormat
-from pipelines.ingest.results import MAPPED, Block, Results
-from warehouse.canonical import bytes_hash, canonical_json, content_id
-from warehouse.clock import iso, parse_instant
+from pipelines.ingest import formats, run_facts, runs, values
+from pipelines.ingest.excerpts import masked
+from pipelines.ingest.inputs import RUN_FILE, TEXT_SUFFIXES
+from pipelines.ingest.json_text import EXCERPT, Fault, Item, LeftOut
+from pipelines.ingest.reading import EvalReading, Given, Origin, RecordFormat
+from pipelines.ingest.results import MAPPED, TIMEZONE, Block, Results
+from pipelines.ingest.run_facts import RunFact, RunFile
+from pipelines.ingest.sides import (
+    Content,
+    Declared,
+    Side,
+    Sides,
+    context_of,
+    derived_run,
+    is_of,
+    measuring_run,
+    not_dated,
+    side_hashes,
+    used,
+)
+from pipelines.ingest.values import Kind, Kinds, Values
+from warehouse.canonical import bytes_hash, canonical_json
+from warehouse.clock import parse_instant
 from warehouse.errors import InputError
-from warehouse.events import Event, FileRead, RecordQuarantined, RunReported, Source, event_of
+from warehouse.events import EvalRecorded, Event, FileRead, RecordQuarantined, RunReported, Source, event_of
 from warehouse.log import ROWS, frame_of
 
-READING = 1
+READING = 2
 """Raised where a reader takes more from a file than it did, so that files that were read before are read again."""
 MAX_FAULTS = 1000
 """Faults of one file that are told one by one."""
-SETTINGS = ("engine", "run_id", "run_source")
-"""Keys of `--set`: what a record does not hold and the user declares."""
-
-
-@dataclass(frozen=True)
-class Declared:
-    """What the user declared for inputs that do not say it themselves."""
-
-    measured_at: datetime | None = None
-    settings: dict[str, str] = field(default_factory=dict)
-    revision: int = 0
-    """Given to the reports of runs where the user corrects them (`RunReported.revision`)."""
-
-    def run(self) -> RunReported | None:
-        """Return the run for results without a `run.json`; all that share a declared time are one run."""
-        if self.measured_at is None:
-            return None
-        stamp = iso(self.measured_at)
-        run_id = self.settings.get("run_id", f"at-{stamp}")
-        run = runs.declared_run(self.settings.get("run_source", "local"), run_id, self.measured_at)
-        return run.model_copy(update={"revision": self.revision})
-
-
-@dataclass(frozen=True)
-class Content:
-    """Where the bytes of a file are: in a local file, at hand, or not to be had because of *trouble*."""
-
-    local: Path | None = None
-    data: bytes = b""
-    trouble: str = ""
-
-    def read(self) -> bytes:
-        """Return the bytes; raises InputError where they cannot be had."""
-        if self.trouble:
-            raise InputError(self.trouble)
-        return read_local(self.local) if self.local else self.data
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One file of a chunk: how it is called, where it lies, whether the user named it, its bytes, and the file that dates it."""
+    """One file of a chunk: how it is called, where it lies, whether the user named it, its bytes, and what tells more of it."""
 
     name: str
     path: PurePosixPath
     named: bool
     content: Content
     dated_by: Content | None = None
+    sides: tuple[Side, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,12 +96,34 @@ class _File:
 
     piece: Piece
     sha256: str
+    declared: Declared
+    owner: RunReported | None
+    """The run in whose folder it lies, else the declared one."""
     context: str
+    named: dict[str, dict[str, str]]
+    """What names of files tell, by format."""
     first: int
-    started: datetime | None = None
+    dated: RunReported | None = None
+    """The run that its results are of: the owner, but where they were handed on and the run that measured them is declared."""
+    handed_on: str = ""
+    """Why a result without a time of its own cannot be dated although there is an owner; empty: it can."""
     records: int = 0
+    others: int = 0
+    """Events of what is no result."""
     faults: list[tuple[int, Item | Fault, str]] = field(default_factory=list)
-    declared: RunReported | None = None
+    told_runs: dict[str, RunReported] = field(default_factory=dict)
+    """Runs without a record of their own that results of the file are of, by subject."""
+    givens: dict[tuple[str, str], Given] = field(default_factory=dict)
+    by_origin: dict[Origin, RunReported] = field(default_factory=dict)
+    """Reports of runs that results of the file state by themselves."""
+
+    def given(self, run: RunReported, record_format: RecordFormat) -> Given:
+        """Return what else is known of records of a format and a run; records alike share it."""
+        key = (run.subject, record_format.name)
+        if key not in self.givens:
+            started = parse_instant(run.started_at, "started_at")
+            self.givens[key] = Given(started, self.declared.of_records, self.named.get(record_format.name, {}))
+        return self.givens[key]
 
 
 def read_chunk(chunk: Chunk) -> Outcome:
@@ -140,25 +144,20 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def context_of(dated_by: str | None, declared: Declared) -> str:
-    """Return what stands for all that dates a file besides its own bytes; *dated_by* is the hash of its `run.json`."""
-    run = declared.run()
-    return content_id("context", dated_by, run.body() if run else None)
-
-
 class _Chunk:
     """One reading of one chunk: results are gathered first, mapped together, then put in their places among the other events."""
 
     def __init__(self, chunk: Chunk) -> None:
         self.chunk = chunk
-        self.declared = chunk.declared
+        self.sides = Sides()
         self.out = Outcome(ROWS.to_frame(), MAPPED.to_frame())
         self.events: list[tuple[int, Event]] = []
         self.told: list[tuple[int, RecordQuarantined]] = []
         self.results = Results()
-        self.kinds = _Kinds()
-        self.dated: dict[Content | None, tuple[RunReported | None, str]] = {}
+        self.kinds = Kinds()
+        self.dated: dict[Content | None, tuple[RunReported | None, str | None]] = {}
         self.taken = 0
+        self.starts: list[int] = []
         self.files: list[tuple[int, int, _File]] = []
         self.place = 0
 
@@ -173,28 +172,69 @@ class _Chunk:
         return self.place
 
     def _piece(self, piece: Piece) -> None:
+        data = b""
         try:
             data = piece.content.read()
+            declared = self.chunk.declared.below(self.sides.settings(piece.sides, piece.path))
         except InputError as error:
-            self._quarantine(piece.name, text_hash(piece.name), Fault("", str(error)))
+            self._quarantine(piece.name, bytes_hash(data) if data else text_hash(piece.name), Fault("", str(error)))
             return
-        parsed = _parsed(data)
-        if parsed is not None and self.kinds.of(parsed[0][0] if parsed[0] else None).known:
-            self._records(piece, data, parsed)
-            return
-        reader = upstream_files.recognise(data)
-        if reader is not None:
-            self._upstream(piece, data, reader)
+        found = values.parsed(data)
+        first = self.kinds.of(found.values[0] if found and found.values else None)
+        if found is not None and not first.is_record and (beside := run_facts.recognise(found.whole)) is not None:
+            self._beside(piece, data, found.whole, beside, declared)
+        elif found is not None and first.known:
+            self._records(piece, data, values.together(found) or found, declared)
+        elif (reader := upstream_files.recognise(data)) is not None:
+            self._upstream(piece, data, reader, declared)
+        elif found is not None:
+            self._records(piece, data, values.unpacked(found, self.kinds), declared)
+        elif (read := values.texts(data)) is None and piece.path.suffix.lower() in TEXT_SUFFIXES:
+            self._unknown(piece, bytes_hash(data), 1)
         else:
-            self._records(piece, data, parsed or _salvaged(data))
+            self._records(piece, data, read or values.unpacked(values.salvaged(data), self.kinds), declared)
 
-    def _upstream(self, piece: Piece, data: bytes, reader: upstream_files.Reader) -> None:
-        sha256 = bytes_hash(data)
+    def _beside(self, piece: Piece, data: bytes, whole: Any, kind: RunFile, declared: Declared) -> None:
+        """Take the facts of a file that stands beside results."""
+        file, start = self._file(piece, bytes_hash(data), declared), self._next()
+        run = file.owner if kind.of_run else None
+        if kind.of_run and run is None:
+            self._quarantine(piece.name, file.sha256, Fault("", _no_run(piece)))
+            return
+        if run is not None and run.declared:
+            file.told_runs[run.subject] = run
+        for told in kind.facts(whole, run):
+            if isinstance(told, LeftOut):
+                self.out.ignored.append(f"{piece.name} ({told.reason})")
+            elif isinstance(told, Fault):
+                file.faults.append((self._next(), told, told.reason))
+            else:
+                self._run_fact(file, told, kind.name)
+        self.files.append((start, self._next(), file))
+
+    def _run_fact(self, file: _File, told: RunFact, reader: str) -> None:
+        payload = told.payload
+        if isinstance(payload, RunReported):
+            payload = payload.model_copy(update={"revision": self.chunk.declared.revision})
+        self.events.append((self._next(), self._event(payload, told.occurred_at, file, told.position, reader)))
+        self.out.read[type(payload).__name__] += 1
+        file.others += 1
+
+    def _upstream(self, piece: Piece, data: bytes, reader: upstream_files.Reader, declared: Declared) -> None:
+        file = self._file(piece, bytes_hash(data), declared)
+        run = declared.run()
+        at = parse_instant(run.started_at, "started_at") if run else None
+        facts = faults = 0
         try:
-            for fact in reader.read(piece.path.name, data, self.declared.settings.get("engine")):
-                self._fact(piece.name, sha256, reader.name, fact)
+            for fact in reader.read(piece.path.name, data, declared.settings.get("engine"), declared_at=at):
+                facts += 1
+                faults += isinstance(fact, UpstreamFault)
+                self._fact(piece.name, file.sha256, reader.name, fact)
         except InputError as error:
-            self._quarantine(piece.name, sha256, Fault("", str(error)))
+            self._quarantine(piece.name, file.sha256, Fault("", str(error)))
+        else:
+            if facts and not faults:
+                self._read_whole(self._next(), file, facts)
 
     def _fact(self, name: str, sha256: str, reader: str, fact: UpstreamFact | UpstreamFault) -> None:
         event = fact_event(name, sha256, reader, fact, self.chunk.recorded_at)
@@ -204,58 +244,134 @@ class _Chunk:
             self.out.read[event.event_type] += 1
             self.events.append((self._next(), event))
 
-    def _records(self, piece: Piece, data: bytes, parsed: _Parsed) -> None:
+    def _read_whole(self, place: int, file: _File, records: int) -> None:
+        read = FileRead(sha256=file.sha256, context=file.context, reading=READING, records=records)
+        self.events.append((place, self._event(read, self.chunk.recorded_at, file, "", "records")))
+
+    def _records(self, piece: Piece, data: bytes, found: Values, declared: Declared) -> None:
         sha256, kinds = bytes_hash(data), self.kinds
-        values, positions, plain = parsed
-        if not values:
+        if not found.values:
             self.out.empty.append(piece.name)
-        if not any(isinstance(value, Fault) or kinds.of(value).known for value in values):
-            self._unknown(piece, sha256, len(values))
+        if not any(kinds.of(value).known for value in found.values):
+            self._nothing_known(piece, sha256, found)
             return
-        run, context = self._run_of(piece)
-        file = _File(piece, sha256, context, self.taken)
+        file = self._file(piece, sha256, declared)
         start, before = self._next(), len(self.results.blocks)
         block: Block | None = None
-        for value, position in zip(values, positions, strict=True):
+        for value, position in zip(found.values, found.positions, strict=True):
             kind = kinds.of(value)
-            if kind.record_format is None or kind.run or run is None:
+            own = kind.record_format
+            if own is None or kind.run or own.kind != "result":
                 block = None
-                self._other(piece, sha256, Item(position, value), kind, file)
+                self._other(file, Item(position, value), kind)
                 continue
-            if block is None or block.record_format is not kind.record_format:
-                block = self._block(file, run, kind.record_format, plain)
-            block.records.append(value)
+            if file.dated is None or file.handed_on or block is None or block.record_format is not own:
+                block = self._block(file, Item(position, value), own, found.plain, block)
+                if block is None:
+                    continue
+            try:
+                block.records.append(value if own.clean is None else formats.cleaned(own, value))
+            except InputError as error:
+                file.faults.append((self._next(), Item(position, value), str(error)))
+                continue
             block.positions.append(position)
             self.place += 1
         file.records = sum(len(block.records) for block in self.results.blocks[before:])
         self.taken += file.records
         self.files.append((start, self._next(), file))
 
-    def _block(self, file: _File, run: RunReported, record_format: RecordFormat, plain: bool) -> Block:
-        if file.started is None:
-            file.started = parse_instant(run.started_at, "started_at")
-            file.declared = run if run.declared else None
-        block = Block(file.piece.name, file.sha256, run, file.started, record_format, plain, self.place + 1, [])
+    def _file(self, piece: Piece, sha256: str, declared: Declared) -> _File:
+        dated, run_hash = self._dated_by(piece.dated_by)
+        named = formats.hints(piece.path)
+        context = context_of(run_hash, declared, side_hashes(piece.sides), named)
+        owner = dated or declared.run()
+        file = _File(piece, sha256, declared, owner, context, named, self.taken, owner)
+        self._hand_on(file, dated)
+        return file
+
+    def _hand_on(self, file: _File, dated: RunReported | None) -> None:
+        """See to it that results which another run measured do not get the time of the run in whose folder they lie."""
+        try:
+            source = self.sides.reuse(file.piece.sides)
+        except InputError as error:
+            file.handed_on = str(error)
+            return
+        if source is None or is_of(source, dated):
+            return
+        measured = measuring_run(source, file.declared)
+        if measured is None:
+            file.handed_on = not_dated(source)
+        else:
+            file.dated = measured
+
+    def _block(self, file: _File, item: Item, own: RecordFormat, plain: bool, last: Block | None) -> Block | None:
+        """Return the block that the record belongs to, *last* where it is that; None where no run can be told."""
+        try:
+            run = self._run_of(file, item, own)
+        except InputError as error:
+            file.faults.append((self._next(), item, str(error)))
+            return None
+        if last is not None and last.record_format is own and last.run is run:
+            return last
+        block = Block(file.piece.name, file.sha256, run, file.given(run, own), own, plain, self.place + 1)
         self.results.blocks.append(block)
         return block
 
-    def _other(self, piece: Piece, sha256: str, item: Item, kind: _Kind, file: _File) -> None:
-        """Take what is no result: a run object, or a fault."""
+    def _run_of(self, file: _File, item: Item, own: RecordFormat) -> RunReported:
+        """Return the run of a record: that of its `run.json`, else the declared one, else what it states by itself."""
+        run = file.dated
+        if run is None:
+            given = Given(declared=file.declared.of_records, named=file.named.get(own.name, {}))
+            origin = formats.origin(own, item.value, given)
+            if origin is None:
+                raise InputError(file.handed_on or _no_run(file.piece))
+            if (run := file.by_origin.get(origin)) is None:
+                run = file.by_origin[origin] = derived_run(origin, file.declared.settings, self.chunk.declared.revision)
+        elif file.handed_on and not _has_clock(own, item.value, file.given(run, own)):
+            raise InputError(file.handed_on)
+        if run.declared or run.derived:
+            run = file.told_runs.setdefault(run.subject, run)
+        return run
+
+    def _other(self, file: _File, item: Item, kind: Kind) -> None:
+        """Take what is no result: a run object, an evaluation, or a fault."""
         try:
-            if isinstance(item.value, Fault):
+            if isinstance(item.value, LeftOut):
+                self.out.ignored.append(f"{file.piece.name} {item.position} ({item.value.reason})")
+            elif isinstance(item.value, Fault):
                 file.faults.append((self._next(), item.value, item.value.reason))
             elif kind.run:
-                self._run(piece, sha256, item)
+                self._run(file, item)
             elif kind.record_format is None:
                 raise InputError(kind.near_miss or "not a known record; `shiftlog formats` lists those that are")
             else:
-                raise InputError(
-                    "the run.json beside or above it cannot be read; mend it or pass --measured-at TIME"
-                    if piece.dated_by
-                    else "no run time: put the run's run.json beside it or pass --measured-at TIME"
-                )
+                self._eval(file, item, kind.record_format)
         except InputError as error:
             file.faults.append((self._next(), item, str(error)))
+
+    def _eval(self, file: _File, item: Item, own: RecordFormat) -> None:
+        run = self._run_of(file, item, own)
+        given = file.given(run, own)
+        record = formats.cleaned(own, item.value)
+        readings: list[EvalReading] = formats.read(own, record, given)
+        fields = tuple(sorted({name for reading in readings for name in reading.declared}))
+        settings, named = used(given, fields, (TIMEZONE,) if own.origin else ())
+        payload = EvalRecorded(run=run.run, record_format=own.name, record=record, settings=settings, settings_named=named)
+        measured = next((reading.measured_at for reading in readings if reading.measured_at), given.started_at)
+        self.events.append((self._next(), self._event(payload, measured, file, item.position, own.name)))
+        self.out.read["EvalRecorded"] += 1
+        file.others += 1
+
+    def _nothing_known(self, piece: Piece, sha256: str, found: Values) -> None:
+        """Say of a file without any known value why nothing is taken: it is damaged, left out on purpose, or unknown."""
+        left_out = next((value for value in found.values if isinstance(value, LeftOut)), None)
+        faults = [value for value in found.values if isinstance(value, Fault)][:MAX_FAULTS]
+        for fault in faults:
+            self._quarantine(piece.name, sha256, Fault(fault.position, fault.reason, masked(fault.excerpt[:EXCERPT])))
+        if left_out is not None:
+            self.out.ignored.append(f"{piece.name} ({left_out.reason})")
+        elif not faults:
+            self._unknown(piece, sha256, len(found.values))
 
     def _unknown(self, piece: Piece, sha256: str, records: int) -> None:
         if not records:
@@ -266,36 +382,28 @@ class _Chunk:
         else:
             self.out.ignored.append(f"{piece.name} (not a known format)")
 
-    def _run(self, piece: Piece, sha256: str, item: Item) -> None:
-        run = runs.read_run(item.value).model_copy(update={"revision": self.declared.revision})
-        event = self._event(run, parse_instant(run.started_at, "run_started_at"), piece.name, sha256, item.position, "github-run")
+    def _run(self, file: _File, item: Item) -> None:
+        run = runs.read_run(item.value).model_copy(update={"revision": self.chunk.declared.revision})
+        event = self._event(run, parse_instant(run.started_at, "run_started_at"), file, item.position, "github-run")
         self.out.read["RunReported"] += 1
         self.events.append((self._next(), event))
 
-    def _run_of(self, piece: Piece) -> tuple[RunReported | None, str]:
-        """Return the run whose `run.json` dates the file, else the declared one, and what stands for both."""
-        if piece.dated_by not in self.dated:
-            self.dated = {piece.dated_by: self._dated(piece.dated_by)}  # files of one run follow each other
-        return self.dated[piece.dated_by]
-
-    def _dated(self, dated_by: Content | None) -> tuple[RunReported | None, str]:
-        try:
-            data = dated_by.read() if dated_by else None
-        except InputError:
-            data = None
-        if data is None:
-            return self.declared.run(), context_of(None, self.declared)
-        return _run_in(data) or self.declared.run(), context_of(bytes_hash(data), self.declared)
+    def _dated_by(self, dated_by: Content | None) -> tuple[RunReported | None, str | None]:
+        """Return the run that a `run.json` tells of, and the hash of that file."""
+        if dated_by not in self.dated:
+            self.dated = {dated_by: _run_in(dated_by)}  # files of one run follow each other
+        return self.dated[dated_by]
 
     def _settle(self) -> None:
         """Settle the results together, tell those that cannot be kept, and put every event in its place."""
         rows, self.out.mapped, said = self.results.settle(self.chunk.recorded_at, self.chunk.mapped)
+        self.starts = [0, *accumulate(len(block.records) for block in self.results.blocks)]
         for mapped in said:
             self.out.unknown_names.update(mapped.unknown_names)
         for start, end, file in self.files:
             refused = [i for i in range(file.first, file.first + file.records) if i in self.results.refused]
             self._tell(end, file, refused)
-            self._file_read(start, end, file, file.records - len(refused))
+            self._file_read(start, end, file, len(refused))
         self.events.sort(key=lambda entry: entry[0])
         self.out.quarantined = [payload for _place, payload in sorted(self.told, key=lambda entry: entry[0])]
         others = frame_of([event for _place, event in self.events]).with_columns(
@@ -308,40 +416,48 @@ class _Chunk:
         """Tell the first faults of a file one by one, and how many more there are."""
         faults = file.faults + [self._lost(index) for index in refused]
         for place, item, reason in sorted(faults, key=lambda entry: entry[0])[:MAX_FAULTS]:
-            fault = item if isinstance(item, Fault) else Fault(item.position, reason, _excerpt(item.value))
+            fault = Fault(item.position, reason, self._excerpt(item))
             self._quarantine(file.piece.name, file.sha256, fault, place)
         if (more := len(faults) - MAX_FAULTS) > 0:
             reason = f"{more:,} more faults like these; mend the file and ingest it again"
             self._quarantine(file.piece.name, file.sha256, Fault("more", reason), end)
 
+    def _excerpt(self, item: Item | Fault) -> str:
+        """Return the beginning of what was refused: as its format cleans it, else without its texts."""
+        if isinstance(item, Fault):
+            return masked(item.excerpt[:EXCERPT])
+        own = self.kinds.of(item.value).record_format
+        try:
+            if own is not None and own.clean is not None:
+                return canonical_json(formats.cleaned(own, item.value))[:EXCERPT]
+            return masked(canonical_json(item.value)[:EXCERPT])
+        except ValueError:
+            return ""
+
     def _lost(self, index: int) -> tuple[int, Item, str]:
         """Return place, item and reason of a record that was refused."""
-        before = 0
-        for block in self.results.blocks:
-            if index < before + len(block.records):
-                own = index - before
-                return block.place + own, Item(block.positions[own], block.records[own]), self.results.refused[index]
-            before += len(block.records)
-        raise IndexError(index)
+        number = bisect_right(self.starts, index) - 1
+        block, own = self.results.blocks[number], index - self.starts[number]
+        return block.place + own, Item(block.positions[own], block.records[own]), self.results.refused[index]
 
-    def _file_read(self, start: int, end: int, file: _File, good: int) -> None:
-        """Say that a file was read whole where it was, and that its run was declared where it has a result of one."""
-        name, sha256 = file.piece.name, file.sha256
-        if file.declared and good:
-            started = parse_instant(file.declared.started_at, "started_at")
+    def _file_read(self, start: int, end: int, file: _File, refused: int) -> None:
+        """Say that a file was read whole where it was, and which runs its results tell of that have no record of their own."""
+        good = file.records - refused + file.others
+        for run in file.told_runs.values() if good else ():
+            started = parse_instant(run.started_at, "started_at")
             self.out.read["RunReported"] += 1
-            self.events.append((start, self._event(file.declared, started, name, sha256, "", "declared")))
-        if good and good == file.records and not file.faults:
-            read = FileRead(sha256=sha256, context=file.context, reading=READING, records=good)
-            self.events.append((end, self._event(read, self.chunk.recorded_at, name, sha256, "", "records")))
+            reader = "declared" if run.declared else "derived"
+            self.events.append((start, self._event(run, started, file, "", reader)))
+        if good and not refused and not file.faults:
+            self._read_whole(end, file, good)
 
-    def _event(self, payload: Any, occurred_at: datetime, name: str, sha256: str, position: str, reader: str) -> Event:
+    def _event(self, payload: Any, occurred_at: datetime, file: _File, position: str, reader: str) -> Event:
         try:
             return event_of(
                 payload,
                 occurred_at=occurred_at,
                 recorded_at=self.chunk.recorded_at,
-                source=Source(name=name, sha256=sha256, position=position, reader=reader),
+                source=Source(name=file.piece.name, sha256=file.sha256, position=position, reader=reader),
             )
         except ValueError as error:
             raise InputError(f"record cannot be kept: {error}") from None
@@ -357,78 +473,34 @@ class _Chunk:
         self.events.append((place, quarantine_event(payload, self.chunk.recorded_at)))
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """What records with one set of keys are."""
-
-    run: bool
-    record_format: RecordFormat | None
-    near_miss: str | None
-
-    @property
-    def known(self) -> bool:
-        return self.run or self.record_format is not None or self.near_miss is not None
+def _no_run(piece: Piece) -> str:
+    if piece.dated_by:
+        return "the run.json beside or above it cannot be read; mend it or pass --measured-at TIME"
+    return "no run time: put the run's run.json beside it or pass --measured-at TIME"
 
 
-class _Kinds:
-    """Tells what a value is; records with the same keys are alike, so each set of keys is looked at once."""
-
-    def __init__(self) -> None:
-        self._by_keys: dict[tuple[str, ...], _Kind] = {}
-        self._last_keys: tuple[str, ...] | None = None
-        self._last = _Kind(False, None, None)
-
-    def of(self, value: Any) -> _Kind:
-        if not isinstance(value, dict):
-            return _Kind(False, None, None)
-        keys = tuple(value)
-        if keys == self._last_keys:  # as a rule; cheaper than a look-up
-            return self._last
-        kind = self._by_keys.get(keys)
-        if kind is None:
-            kind = self._by_keys[keys] = _Kind(runs.is_run(value), formats.recognise(value), formats.near_miss(value))
-        self._last_keys, self._last = keys, kind
-        return kind
-
-
-_POINTERS = [f"/{index}" for index in range(1000)]
-
-
-def _pointers(number: int) -> list[str]:
-    """Return the positions of the elements of an array."""
-    _POINTERS.extend(f"/{index}" for index in range(len(_POINTERS), number))
-    return _POINTERS[:number]
-
-
-_Parsed = tuple[list[Any], list[str], bool]
-"""The values of a file (a Fault where one cannot be read), their positions, and whether orjson read it."""
-
-
-def _parsed(data: bytes) -> _Parsed | None:
-    """Return the values of a file that is one JSON text; None where orjson refuses it."""
+def _has_clock(own: RecordFormat, record: dict[str, Any], given: Given) -> bool:
+    """Say whether a record states by itself when it was measured; of one that cannot be read its reader says more."""
     try:
-        value = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return None
-    return (value, _pointers(len(value)), True) if isinstance(value, list) else ([value], [""], True)
+        found = formats.read(own, formats.cleaned(own, record), given)
+    except InputError:
+        return True
+    return any(reading.measured_at is not None for reading in (found if isinstance(found, list) else [found]))
 
 
-def _salvaged(data: bytes) -> _Parsed:
-    """Return the values of a file of lines, or of a damaged one: read piece by piece."""
-    parsed = list(items(data))
-    values = [item.value if isinstance(item, Item) else item for item in parsed]
-    return values, [item.position for item in parsed], False
-
-
-def _run_in(data: bytes) -> RunReported | None:
-    """Return the last run that a `run.json` tells of, or None where it tells of none."""
+def _run_in(dated_by: Content | None) -> tuple[RunReported | None, str | None]:
+    """Return the last run that a `run.json` tells of, None where it tells of none, and the hash of its bytes."""
+    try:
+        data = dated_by.read() if dated_by else None
+    except InputError:
+        data = None
     found = None
-    for value in (_parsed(data) or _salvaged(data))[0]:
+    for value in (values.parsed(data) or values.salvaged(data)).values if data is not None else ():
         try:
             found = runs.read_run(value) if runs.is_run(value) else found
         except InputError:
             continue
-    return found
+    return found, bytes_hash(data) if data is not None else None
 
 
 def fact_event(
@@ -457,10 +529,3 @@ def quarantine_event(payload: RecordQuarantined, recorded_at: datetime) -> Event
 def text_hash(text: str) -> str:
     """Return what stands for the hash of bytes that could not be had: the hash of their name."""
     return bytes_hash(text.encode("utf-8", "surrogatepass"))
-
-
-def _excerpt(value: Any) -> str:
-    try:
-        return canonical_json(value)[:EXCERPT]
-    except ValueError:
-        return ""

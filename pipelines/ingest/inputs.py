@@ -30,8 +30,14 @@ CHUNK = 1024 * 1024
 
 RUN_FILE = "run.json"
 """Name of the file that dates the results beside and below it."""
-JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
+SIDE_FILES = ("shiftlog.yaml", "shiftlog.yml", "meta_env.json", "reuse_source_run.json")
+"""Names of files that tell more of what lies beside and below them (`pipelines.ingest.sides`)."""
+TEXT_SUFFIXES = (".yaml", ".yml", ".csv", ".txt")
+"""Suffixes of files that are no JSON: one that no format knows is anybody's file and no damaged record."""
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".csv")
 """What is looked at inside folders and archives, also behind `.gz`."""
+LOGS = ("mlperf_log_summary.txt", "mlperf_log_detail.txt")
+"""… and files that are known by their whole name, because their suffix is everybody's."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,7 @@ def find_inputs(paths: tuple[str, ...], is_upstream: IsUpstream = any_repository
         if path.is_dir():
             yield from _walk(path, path.name or ".", folder, archives, is_upstream)
         else:
-            yield from _run_beside(path, folder, archives)
+            yield from _beside(path, folder, archives)
             yield from _open_file(path, path.name, folder / path.name, True, archives)
 
 
@@ -121,11 +127,12 @@ def _resolved(folder: Path) -> PurePosixPath:
     return PurePosixPath(folder.resolve().as_posix().lstrip("/"))
 
 
-def _run_beside(path: Path, folder: PurePosixPath, archives: _Archives) -> Iterator[Found]:
-    """Yield the `run.json` next to a file that the user named, because it holds the file's time."""
-    run = path.parent / RUN_FILE
-    if path.name != RUN_FILE and run.is_file():
-        yield from _open_file(run, RUN_FILE, folder / RUN_FILE, False, archives)
+def _beside(path: Path, folder: PurePosixPath, archives: _Archives) -> Iterator[Found]:
+    """Yield what tells more of a file that the user named and lies next to it: its run's time, what is declared for it."""
+    for name in (RUN_FILE, *SIDE_FILES):
+        beside = path.parent / name
+        if path.name != name and beside.is_file():
+            yield from _open_file(beside, name, folder / name, False, archives)
 
 
 def _is_bare(folder: Path) -> bool:
@@ -175,8 +182,8 @@ def _open_file(path: Path, name: str, virtual: PurePosixPath, named: bool, archi
 
 
 def _is_looked_at(name: str) -> bool:
-    lower = name.lower()
-    return lower.removesuffix(".gz").endswith(JSON_SUFFIXES) or lower.endswith(".zip")
+    plain = name.rsplit("/", 1)[-1].lower().removesuffix(".gz")
+    return plain.endswith((*SUFFIXES, ".zip")) or plain in LOGS
 
 
 def _expand(

@@ -23,21 +23,20 @@ import polars as pl
 from changelog.projects import project_of_file
 from pipelines.announcing import Announce
 from pipelines.fold.runs import fold as fold_runs
+from pipelines.ingest import formats
 from pipelines.ingest.files import (
     READING,
     Chunk,
-    Content,
-    Declared,
     Outcome,
     Piece,
-    context_of,
     fact_event,
     quarantine_event,
     read_chunk,
     text_hash,
 )
-from pipelines.ingest.inputs import RUN_FILE, Found, Ignored, InputFile, Repository, Unreadable, find_inputs
+from pipelines.ingest.inputs import RUN_FILE, SIDE_FILES, Found, Ignored, InputFile, Repository, Unreadable, find_inputs
 from pipelines.ingest.results import MAPPED
+from pipelines.ingest.sides import REUSE_SOURCE, Content, Declared, Side, Sides, context_of, side_hashes
 from pipelines.workers.registry import open_workers
 from warehouse.canonical import bytes_hash
 from warehouse.errors import InputError, UpstreamError
@@ -176,58 +175,54 @@ class _Course:
 
     def outcomes(self, log: EventLog, found: list[Found]) -> Iterator[Outcome]:
         """Yield what the inputs hold; local files that were read before are passed over."""
-        dates = {entry.path.parent: entry for entry in found if isinstance(entry, InputFile) and entry.path.name == RUN_FILE}
-        local = [entry for entry in found if _is_local(entry)]
-        known = self._known(log, local, dates)
+        around = _Around(found)
+        read = [entry for entry in found if not (isinstance(entry, InputFile) and entry.path.name in SIDE_FILES)]
+        known = self._known(log, [entry for entry in read if _is_local(entry)], around)
         self.intake.known = len(known)
-        remaining = [entry for entry in found if not (_is_local(entry) and entry.path in known)]
-        with self._opened(remaining) as read:
+        remaining = [entry for entry in read if not (_is_local(entry) and entry.path in known)]
+        with self._opened(remaining) as reading:
             for is_local, group in groupby(remaining, key=_is_local):
                 if is_local:
-                    yield from self._local([entry for entry in group if _is_local(entry)], dates, read)
+                    yield from self._local([entry for entry in group if _is_local(entry)], around, reading)
                 else:
                     for entry in group:
-                        yield from self._other(entry, dates)
+                        yield from self._other(entry, around)
 
-    def _known(self, log: EventLog, local: list[InputFile], dates: dict[PurePosixPath, InputFile]) -> set[PurePosixPath]:
+    def _known(self, log: EventLog, local: list[InputFile], around: _Around) -> set[PurePosixPath]:
         """Return the paths of the local files that the log says were read whole, in the same context."""
         files = [entry for entry in local if entry.path.name != RUN_FILE]
         if not log.last_sequence() or self.declared.revision:
             return set()
         with ThreadPoolExecutor(2) as threads:  # hashing and reading leave the interpreter to others
             hashes = list(threads.map(_hash_of, files))
-            dating = {date.path: date for date in (_dates(entry, dates) for entry in files) if date}
+            dating = {date.path: date for date in (around.date(entry) for entry in files) if date}
             dated = {path: _hash_of(date) for path, date in dating.items()}
-        contexts: dict[str | None, str] = {}
+        contexts = _Contexts(self.declared)
         subjects: dict[str, list[PurePosixPath]] = {}
         for entry, sha256 in zip(files, hashes, strict=True):
-            date = _dates(entry, dates)
+            date = around.date(entry)
             run = dated[date.path] if date else None
             if sha256 is None or (date and run is None):
                 continue
-            if run not in contexts:
-                contexts[run] = context_of(run, self.declared)
-            subjects.setdefault(file_subject(sha256, contexts[run], READING), []).append(entry.path)
+            try:
+                context = contexts.of(run, around.sides(entry), entry.path)
+            except InputError:  # told when the file is read
+                continue
+            subjects.setdefault(file_subject(sha256, context, READING), []).append(entry.path)
         return {path for subject in log.standing(subjects) for path in subjects[subject]}
 
-    def _local(self, entries: list[InputFile], dates: dict[PurePosixPath, InputFile], read: Read) -> Iterator[Outcome]:
-        chunks = [self._chunk(group, dates) for group in _chunked(entries)]
+    def _local(self, entries: list[InputFile], around: _Around, read: Read) -> Iterator[Outcome]:
+        chunks = [self._chunk(group, around) for group in _chunked(entries)]
         for chunk, outcome in zip(chunks, read(chunks), strict=True):
             for piece in chunk.pieces:
                 self.announce(piece.name)
             self.intake.files += len(chunk.pieces)
             yield outcome
 
-    def _chunk(self, entries: Sequence[InputFile], dates: dict[PurePosixPath, InputFile]) -> Chunk:
-        pieces = tuple(
-            Piece(
-                entry.name, entry.path, entry.named, _content(entry), _content(date) if (date := _dates(entry, dates)) else None
-            )
-            for entry in entries
-        )
-        return Chunk(pieces, self.declared, self.recorded_at, self.mapped)
+    def _chunk(self, entries: Sequence[InputFile], around: _Around) -> Chunk:
+        return Chunk(tuple(map(around.piece, entries)), self.declared, self.recorded_at, self.mapped)
 
-    def _other(self, entry: Found, dates: dict[PurePosixPath, InputFile]) -> Iterator[Outcome]:
+    def _other(self, entry: Found, around: _Around) -> Iterator[Outcome]:
         if isinstance(entry, Ignored):
             self.intake.ignored.append(entry.name)
         elif isinstance(entry, Unreadable):
@@ -241,7 +236,7 @@ class _Course:
         else:
             self.announce(entry.name)
             self.intake.files += 1
-            yield read_chunk(self._chunk([entry], dates))
+            yield read_chunk(self._chunk([entry], around))
 
     def _repository(self, entry: Repository) -> Iterator[Outcome]:
         from changelog.git import read_repository  # GitPython is slow to load, and most ingests need none
@@ -358,11 +353,57 @@ def _content(entry: InputFile) -> Content:
         return Content(trouble=str(error))
 
 
-def _dates(entry: InputFile, dates: dict[PurePosixPath, InputFile]) -> InputFile | None:
-    """Return the `run.json` nearest above a file; none dates itself."""
-    if entry.path.name == RUN_FILE:
-        return None
-    return next((dates[folder] for folder in entry.path.parents if folder in dates), None)
+class _Around:
+    """What lies beside and above files and tells more of them."""
+
+    def __init__(self, found: list[Found]) -> None:
+        files = [entry for entry in found if isinstance(entry, InputFile)]
+        self._dates = {entry.path.parent: entry for entry in files if entry.path.name == RUN_FILE}
+        self._sides: dict[PurePosixPath, list[Side]] = {}
+        for entry in files:
+            if entry.path.name in SIDE_FILES:
+                folder = self._holds_in(entry.path)
+                self._sides.setdefault(folder, []).append(Side(entry.path.name, _content(entry), folder))
+
+    def _holds_in(self, side: PurePosixPath) -> PurePosixPath:
+        """Return the folder that a side file tells more of: its own, or where it tells of a run the folder of that run."""
+        above = (folder for folder in side.parents if folder in self._dates)
+        return next(above, side.parent) if side.name == REUSE_SOURCE else side.parent
+
+    def date(self, entry: InputFile) -> InputFile | None:
+        """Return the `run.json` nearest above a file; none dates itself."""
+        if entry.path.name == RUN_FILE:
+            return None
+        return next((self._dates[folder] for folder in entry.path.parents if folder in self._dates), None)
+
+    def sides(self, entry: InputFile) -> tuple[Side, ...]:
+        """Return the side files of a file, the farthest first."""
+        if not self._sides:
+            return ()
+        return tuple(side for folder in reversed(entry.path.parents) for side in self._sides.get(folder, ()))
+
+    def piece(self, entry: InputFile) -> Piece:
+        """Return a file with what tells more of it."""
+        date = self.date(entry)
+        return Piece(entry.name, entry.path, entry.named, _content(entry), _content(date) if date else None, self.sides(entry))
+
+
+class _Contexts:
+    """Contexts of files; those that lie alike share one, so each is made once."""
+
+    def __init__(self, declared: Declared) -> None:
+        self.declared = declared
+        self._sides = Sides()
+        self._known: dict[tuple[object, ...], str] = {}
+
+    def of(self, run: str | None, sides: tuple[Side, ...], path: PurePosixPath) -> str:
+        """Return the context of the file at *path*, dated by a `run.json` of that hash; raises InputError of a side file."""
+        named = formats.hints(path)
+        declared = self.declared.below(self._sides.settings(sides, path)) if sides else self.declared
+        key = (run, sides, tuple(declared.settings.items()), repr(named))
+        if key not in self._known:
+            self._known[key] = context_of(run, declared, side_hashes(sides), named)
+        return self._known[key]
 
 
 def _hash_of(entry: InputFile) -> str | None:

@@ -6,7 +6,7 @@ Belongs here: syntax. Does not: what a record means, how large or deep one may b
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,6 +29,13 @@ class Fault:
     position: str
     reason: str
     excerpt: str = ""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Says of a whole file that it is known and holds nothing to take, and why."""
+
+    reason: str
 
 
 def _constant(name: str) -> str:
@@ -77,11 +84,10 @@ def _elements(value: Any) -> Iterator[Item | Fault]:
 
 
 def _damaged(text: str, reason: str) -> Iterator[Item | Fault]:
-    lines = text.split("\n")
     if text.lstrip().startswith("["):
         yield from _salvaged(text)
-    elif any(_is_object(line) for line in lines):
-        yield from _lines(lines)
+    elif any(_is_object(line) for line in _each_line(text)):
+        yield from _lines(_each_line(text))
     else:
         yield Fault("", reason, text[:EXCERPT])
 
@@ -128,7 +134,16 @@ def _behind_comma(text: str, index: int) -> int:
     return _skip(text, index + 1)
 
 
-def _lines(lines: list[str]) -> Iterator[Item | Fault]:
+def _each_line(text: str) -> Iterator[str]:
+    """Yield what `text.split("\n")` gives, one after the other: all together take many times the memory of the text."""
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
+
+
+def _lines(lines: Iterable[str]) -> Iterator[Item | Fault]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue

@@ -16,8 +16,10 @@ import polars as pl
 from pydantic import ValidationError
 
 from pipelines.ingest import formats, runs
-from pipelines.ingest.mapping import SCHEMA, Mapped, Mapper
-from pipelines.ingest.reading import RecordFormat
+from pipelines.ingest.columns import SCHEMA
+from pipelines.ingest.mapping import Mapped, Mapper
+from pipelines.ingest.reading import Given, RecordFormat
+from pipelines.ingest.sides import used
 from warehouse.canonical import canonical_json, canonical_records, text_id
 from warehouse.clock import parse_instant
 from warehouse.events import MAX_RECORD_CHARACTERS, MAX_RECORD_DEPTH, ResultRecorded, RunReported, Source
@@ -28,6 +30,8 @@ MAPPED = pl.Schema({"event_id": pl.String(), "record_hash": pl.String(), "mapped
 _SHARED = pl.Schema(
     {name: ROWS[name] for name in ("subject", "occurred_at", "published_at", "source_name", "source_sha256", "source_reader")}
 )
+TIMEZONE = "timezone"
+"""The declared key that dates a record and is no field of it."""
 RECORD = '{"record":'
 """How the canonical JSON of a recorded result begins: the record is its first field."""
 
@@ -39,12 +43,12 @@ class Block:
     name: str
     sha256: str
     run: RunReported
-    started: datetime
+    given: Given
     record_format: RecordFormat
     plain: bool
     """True where orjson has parsed them."""
     place: int
-    positions: list[str]
+    positions: list[str] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -81,6 +85,8 @@ class Results:
             texts = [of[i] if i in of else self._text(i, record) for i, record in enumerate(records)]
             column = pl.Series("text", texts, dtype=pl.Binary).cast(pl.String)
         for i, text in enumerate(texts):
+            if not text and i not in self.refused:
+                self._text(i, records[i])
             if text.find(b"{", 1) > 0 or b"[" in text or len(text) > MAX_RECORD_CHARACTERS:
                 self._check(i, text, records[i], self.blocks[which[i]])
         return texts, column
@@ -107,16 +113,18 @@ class Results:
     ) -> tuple[list[pl.DataFrame], list[Mapped]]:
         """Map the records format by format and refuse those that cannot be read."""
         frames, said = [], []
-        starts = [block.started for block in self.blocks]
+        givens = [block.given for block in self.blocks]
+        starts = [given.started_at for given in givens]
         for name in sorted({block.record_format.name for block in self.blocks}):
             own = np.array([block.record_format.name == name for block in self.blocks])[which]
             own[[i for i in self.refused if i < len(own)]] = False
             chosen = np.flatnonzero(own)
             rows = chosen.tolist()
-            begun = [starts[block] for block in which[chosen].tolist()]
-            mapped = mapper_of(name).map([records[i] for i in rows] if len(rows) < len(records) else records, begun)
+            known = [givens[block] for block in which[chosen].tolist()]
+            mapped = mapper_of(name).map([records[i] for i in rows] if len(rows) < len(records) else records, known)
             self.refused |= {rows[row]: reason for row, reason in mapped.faults.items()}
             mapped.clocks = {rows[row]: clock for row, clock in mapped.clocks.items()}
+            mapped.declared = {rows[row]: fields for row, fields in mapped.declared.items()}
             said.append(mapped)
             if wanted:
                 frame = mapped.frame()
@@ -129,16 +137,26 @@ class Results:
         self, texts: Sequence[bytes], column: pl.Series, which: np.ndarray[Any, Any], recorded_at: datetime, said: list[Mapped]
     ) -> pl.DataFrame:
         heads = [_Head(block) for block in self.blocks]
+        declared = {row: fields for mapped in said for row, fields in mapped.declared.items()}
         ids: list[str] = []
+        ends: list[str] = []
         places: list[np.ndarray[Any, Any]] = []
         for block, head in zip(self.blocks, heads, strict=True):
-            before, behind = head.before, head.behind
             own = texts[len(ids) : len(ids) + len(block.records)]
-            ids += [text_id(before + text + behind) for text in own]
+            tails = [head.end] * len(own)
+            for place in range(len(ids), len(ids) + len(own)) if declared else ():
+                if place in declared:
+                    tails[place - len(ids)] = head.with_settings(declared[place])
+            before, behind = head.before, head.behind
+            ids += [
+                text_id(before + text + (behind if end is head.end else end.encode() + b"]"))
+                for text, end in zip(own, tails, strict=True)
+            ]
+            ends += tails
             places.append(np.arange(block.place, block.place + len(block.records)))
         shared = pl.DataFrame([head.shared for head in heads], schema=_SHARED, orient="row")
-        ends = pl.Series("end", [head.end for head in heads], dtype=pl.String)
-        rows = shared.with_columns(ends)[which].with_columns(
+        rows = shared[which].with_columns(
+            pl.Series("end", ends, dtype=pl.String),
             pl.Series("event_id", ids, dtype=pl.String),
             column,
             pl.Series("source_position", [position for block in self.blocks for position in block.positions], dtype=pl.String),
@@ -161,13 +179,24 @@ class _Head:
     def __init__(self, block: Block) -> None:
         run = block.run
         subject = run.run.subject
-        tail = canonical_json({"record_format": block.record_format.name, "run": run.run.model_dump(mode="json")})
-        self.end = "," + tail[1:]
+        self._block = block
+        self._tail = {"record_format": block.record_format.name, "run": run.run.model_dump(mode="json")}
+        self._tails: dict[tuple[str, ...], str] = {}
+        self.end = self.with_settings(())
         self.before = canonical_json(["ResultRecorded", subject])[:-1].encode() + b"," + RECORD.encode()
         self.behind = self.end.encode() + b"]"
         published = parse_instant(run.updated_at, "updated_at") if run.updated_at else None
         name = Source(name=block.name).name
-        self.shared = (subject, block.started, published, name, block.sha256, block.record_format.name)
+        self.shared = (subject, block.given.started_at, published, name, block.sha256, block.record_format.name)
+
+    def with_settings(self, fields: tuple[str, ...]) -> str:
+        """Return the end of an event whose reading took *fields* from what was declared."""
+        if fields not in self._tails:
+            keep = (TIMEZONE,) if self._block.record_format.origin else ()
+            declared, named = used(self._block.given, fields, keep)
+            settings = {key: value for key, value in (("settings", declared), ("settings_named", named)) if value}
+            self._tails[fields] = "," + canonical_json({**self._tail, **settings})[1:]
+        return self._tails[fields]
 
 
 _mappers: dict[str, Mapper] = {}

@@ -1,0 +1,24 @@
+"""The run of a record that has its own clock and no run of its own: all that were measured on one UTC day are one run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time
+
+from pipelines.ingest.declarations import placed
+from pipelines.ingest.reading import Given, Origin
+
+LOCAL = "local"
+"""Where the names of runs that nobody named are unique."""
+
+
+def day_run(clock: datetime) -> Origin:
+    """Return the run of the UTC day of *clock*: a sweep of many files is one run, and the next night's is another."""
+    day = clock.astimezone(UTC).date()
+    return Origin(LOCAL, f"day-{day.isoformat()}", datetime.combine(day, time(), UTC), name="results of one UTC day")
+
+
+def placed_or_none(naive: datetime | None, given: Given, field: str = "date") -> datetime | None:
+    """Return a time without a zone as an instant where the user declared the zone, else None: the run's time counts then."""
+    if naive is None or "timezone" not in given.declared:
+        return None
+    return placed(naive, given.declared, field)
