@@ -57,7 +57,7 @@ def builds_in_order(log: EventLog, engine: str) -> list[str | None]:
 
 def test_an_empty_log_gives_empty_tables_of_the_right_shape(log: EventLog) -> None:
     tables = folded(log)
-    assert set(tables) == {"runs", "points", "builds", "quarantine"}
+    assert set(tables) == {"runs", "points", "evals", "builds", "quarantine"}
     for name, frame in tables.items():
         assert frame.is_empty()
         assert frame.schema == TABLES[name].schema
@@ -328,7 +328,13 @@ def test_what_was_refused_and_what_can_no_longer_be_read_is_in_quarantine(log: E
     assert tables["points"]["concurrency"].to_list() == [8]
     found = tables["quarantine"].select("name", "position", "reason", "excerpt").sort("name", "position").rows()
     assert found == [
-        ("a.json", "/1", "recorded, but this version cannot read it: conc: field required", ""),
+        (
+            "a.json",
+            "/1",
+            "recorded, but this version cannot read it: "
+            "isl, osl: not in the record; declare in a shiftlog.yaml beside it or with --set isl=1024",
+            "",
+        ),
         ("a.json", "/2", "recorded, but this version cannot read it: no reader called 'gone'; upgrade shiftlog", ""),
         ("b.json", "/3", "isl: field required", "{"),
     ]
@@ -342,7 +348,7 @@ def test_what_was_refused_and_what_can_no_longer_be_read_is_in_quarantine(log: E
         ({"mean_ttft": 0.9, "mean_e2el": 8.5}, ["cold_start"], "suspect"),
         ({"mean_ttft": 0.9, "mean_e2el": 9.0}, ["cold_start"], "unfit"),
         ({"mean_ttft": 0.1, "mean_e2el": 9.0}, ["latency_skew"], "suspect"),
-        ({"mean_ttft": None, "mean_e2el": None}, [], "fit"),
+        ({"mean_ttft": None, "mean_e2el": None}, ["cold_start_unknown"], "fit"),
     ],
 )
 def test_health_is_judged(log: EventLog, means: dict[str, Any], health: list[str], verdict: str) -> None:

@@ -16,11 +16,13 @@ from pipelines.fold import table as fold_table
 from pipelines.fold.small import whole_tables
 from pipelines.verification import verify
 from tests.records import row
+from tests.test_fold_evals import lm_eval
 from warehouse import subjects
 from warehouse.digest import content_hash
 from warehouse.events import (
     CommitLanded,
     DependencyPinned,
+    EvalRecorded,
     Event,
     FileRead,
     Payload,
@@ -72,6 +74,12 @@ def result(number: int, record: int) -> ResultRecorded:
     return ResultRecorded(run=key(number), record_format="inferencex" if record != 5 else "gone", record=RECORDS[record])
 
 
+def evaluation(number: int, record: int) -> EvalRecorded:
+    """Return a recorded evaluation; the third is of a format that is not read any more."""
+    told = {**lm_eval(0.5), "results": {"t": {"acc,none": record / 10}}}
+    return EvalRecorded(run=key(number), record_format="gone" if record == 2 else "lm-eval", record=told)
+
+
 def retraction(number: int, record: int | None, reinstated: bool, revision: int) -> ResultRetracted:
     point = None if record is None else event(result(number, record), (0, 0), 0).event_id
     return ResultRetracted(run=key(number), point_id=point, reason=f"reason {revision}", reinstated=reinstated, revision=revision)
@@ -81,6 +89,7 @@ numbers = st.integers(0, 3)
 records = st.integers(0, len(RECORDS) - 1)
 updates = st.none() | st.sampled_from(("2026-01-06T00:00:00Z", "2026-01-07T00:00:00Z"))
 payloads = st.one_of(
+    st.builds(evaluation, numbers, st.integers(0, 2)),
     st.builds(result, numbers, records),
     st.builds(result, numbers, records),
     st.builds(
@@ -206,6 +215,18 @@ def test_a_report_of_a_run_of_which_nothing_could_be_read_takes_no_point(log: Ev
     log.append([event(RunReported(run=key(1), started_at=STARTS[2].isoformat()), (0, 0), 1)])
     following.refresh(log)
     assert log.store.read("points")["run_id"].to_list() == ["2"]
+    assert stored(log) == expected(log)
+
+
+def test_a_decision_about_one_run_does_not_make_another_forget_its_reports(log: EventLog) -> None:
+    """Neither has a point: run 0 is retracted in the very step in which run 3 is reported again, by an older report."""
+    later = RunReported(run=key(3), started_at=STARTS[1].isoformat(), updated_at="2026-01-06T00:00:00Z")
+    log.append([event(RunReported(run=key(0), started_at=STARTS[0].isoformat()), (0, 0), 0), event(later, (0, 1), 0)])
+    following.refresh(log)
+    older = RunReported(run=key(3), started_at=STARTS[2].isoformat())
+    log.append([event(retraction(0, 2, False, 1), (0, 0), 1), event(older, (1, 0), 1)])
+    following.refresh(log)
+    assert log.store.read("runs").filter(run_id="3").select("started_at", "reports").row(0) == (STARTS[1], 2)
     assert stored(log) == expected(log)
 
 

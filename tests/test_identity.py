@@ -21,15 +21,16 @@ from hypothesis import strategies as st
 
 from pipelines import following
 from pipelines.detect.observations import observe
-from pipelines.ingest.inferencex import read
 from pipelines.ingest.intake import Declared, Intake, ingest
+from pipelines.ingest.reading import Given
+from pipelines.ingest.tools.inferencex import read
 from tests.records import row, run_object, sweep, write_run
 from warehouse.cell import IDENTITY_FIELDS, cell_id, curve_id
 from warehouse.digest import content_hash
 from warehouse.errors import InputError
 from warehouse.events import DependencyPinned, ReleasePublished, Source, event_of
 from warehouse.log import EventLog
-from warehouse.schemas import IDENTITY
+from warehouse.schemas import IDENTITY, LATER_IDENTITY
 from warehouse.sql import query
 from warehouse.store import Store
 
@@ -134,17 +135,18 @@ def curve(record: dict[str, Any], **changes: Any) -> str:
 
 
 def identity(record: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    return read({**record, **changes}, START).identity
+    return read({**record, **changes}, Given(START)).identity
 
 
 def cell(record: dict[str, Any]) -> str:
-    reading = read(record, START)
+    reading = read(record, Given(START))
     return cell_id(curve_id(reading.identity), reading.concurrency)
 
 
 def test_every_identity_column_is_varied_below() -> None:
-    """`engine` follows from the framework; every row is of one scenario as yet."""
-    assert {column for column, _field, _values in SHARED + SINGLE + ROLES} == set(IDENTITY_FIELDS) - {"engine", "scenario"}
+    """`engine` follows from the framework; rows of fixed lengths are of one scenario, and their load is a closed loop."""
+    others = {"engine", "scenario", *LATER_IDENTITY}
+    assert {column for column, _field, _values in SHARED + SINGLE + ROLES} == set(IDENTITY_FIELDS) - others
 
 
 @given(ROWS, st.data())
@@ -331,22 +333,22 @@ def test_one_deployment_by_role_is_one_cell_through_all_generations_of_rows() ->
 def test_disaggregated_rows_of_november_2025_are_read() -> None:
     """From 2025-11-17 (PR 237) to 2025-12-05 (PR 251) tp was all GPUs, ep 1, and only the GPUs were given by role."""
     old = row(disagg=True, tp=52, ep=1, num_prefill_gpu=20, num_decode_gpu=32, framework="dynamo-trtllm", mtp="on", image=None)
-    reading = read(old, datetime(2025, 11, 25, tzinfo=UTC))
+    reading = read(old, Given(datetime(2025, 11, 25, tzinfo=UTC)))
     assert (reading.num_gpus, reading.identity["num_prefill_gpus"], reading.identity["num_decode_gpus"]) == (52, 20, 32)
     assert curve(old) != curve(old, num_prefill_gpu=32, num_decode_gpu=20)
 
 
 def test_an_empty_recipe_fingerprint_is_none() -> None:
     """The producer writes "" where it was given none (since 2026-08-14, PR 2613)."""
-    assert read(row(recipe_fingerprint=""), START).recipe_fingerprint is None
+    assert read(row(recipe_fingerprint=""), Given(START)).recipe_fingerprint is None
 
 
 def test_a_missing_precision_is_fp8_only_where_fp8_was_meant() -> None:
     """Until 2025-09-15 there was no other; a row of 2026 without it does not say what ran."""
     record = row(precision=None)
-    assert read(record, datetime(2025, 9, 14, tzinfo=UTC)).identity["precision"] == "fp8"
+    assert read(record, Given(datetime(2025, 9, 14, tzinfo=UTC))).identity["precision"] == "fp8"
     try:
-        later = read(record, START).identity["precision"]
+        later = read(record, Given(START)).identity["precision"]
     except InputError as refused:
         assert str(refused).startswith("precision")
     else:
@@ -421,7 +423,15 @@ def test_fault_key_lacks_the_offload_backend(log: EventLog, tmp_path: Path) -> N
 )
 def test_fault_key_lacks_image_and_recipe(log: EventLog, tmp_path: Path, field: str, values: list[str], column: str) -> None:
     """Peer: two rows of a run that differ in image or recipe collide. Ours: one cell, two setups, both kept."""
-    take(log, write_run(tmp_path / "in", 1, started(1), [row(4, **{field: value}) for value in values]))
+    take(
+        log,
+        write_run(
+            tmp_path / "in",
+            1,
+            started(1),
+            [row(4, speed=1 + place / 100, **{field: value}) for place, value in enumerate(values)],
+        ),
+    )
     frame = points(log)
     assert (frame.height, frame["cell_id"].n_unique(), frame[column].n_unique()) == (2, 1, 2)
     assert not frame["reused"].any()

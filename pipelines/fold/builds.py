@@ -7,16 +7,19 @@ from typing import Any
 import polars as pl
 from packaging.version import InvalidVersion, Version
 
-from pipelines.ingest.mapping import reference
+from pipelines.ingest.columns import reference
 from warehouse.schemas import BUILDS
 
-READ = ("engine", "build_id", "image_ref", "image_digest", "measured_at", "recorded_at", "retraction")
+READ = ("engine", "build_id", "image_ref", "image_digest", "engine_version", "measured_at", "recorded_at", "retraction")
 """Columns of `points` that tell of builds."""
+RECORD = "record"
+"""Source of a version or commit that a record states or a user declared."""
 _SEEN = (
     "engine",
     "build_id",
     "image_ref",
     "image_digest",
+    "engine_version",
     "first_measured_at",
     "last_measured_at",
     "first_recorded_at",
@@ -30,6 +33,7 @@ def seen(points: pl.LazyFrame) -> pl.LazyFrame:
     return live.group_by("engine", "build_id").agg(
         pl.col("image_ref").filter(pl.col("measured_at") == pl.col("measured_at").min()).min(),
         pl.col("image_digest").min(),
+        pl.col("engine_version").min(),
         first_measured_at=pl.col("measured_at").min(),
         last_measured_at=pl.col("measured_at").max(),
         first_recorded_at=pl.col("recorded_at").min(),
@@ -44,6 +48,7 @@ def joined(earlier: pl.DataFrame, later: pl.DataFrame) -> pl.DataFrame:
     return both.group_by("engine", "build_id").agg(
         pl.col("image_ref").filter(first).min(),
         pl.col("image_digest").min(),
+        pl.col("engine_version").min(),
         pl.col("first_measured_at").min(),
         pl.col("last_measured_at").max(),
         pl.col("first_recorded_at").min(),
@@ -69,19 +74,27 @@ def _ordered(builds: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _build(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of `builds`: what the image tells, else version and commit as records and users say."""
     known = reference(row["image_ref"])
+    commit = _commit(row["build_id"])
+    told = bool(row["engine_version"] or commit) and not (known and (known.version or known.commit))
     return {
         **{name: row[name] for name in _SEEN},
         "repo": known.repo if known else None,
         "tag": known.tag if known else None,
-        "engine_version": known.version if known else None,
-        "commit": known.commit if known else None,
+        "engine_version": (known.version if known else None) or row["engine_version"],
+        "commit": known.commit if known else commit,
         "date": known.date if known else None,
         "wrapper": known.wrapper if known else None,
         "wrapper_version": known.wrapper_version if known else None,
-        "source": known.source if known else "unknown",
-        "confidence": known.confidence if known else "none",
+        "source": RECORD if told else known.source if known else "unknown",
+        "confidence": "medium" if told else known.confidence if known else "none",
     }
+
+
+def _commit(build_id: str) -> str | None:
+    """Return the commit that a build without an image is known by."""
+    return build_id.rsplit("/", 1)[-1] if build_id.startswith("commit:") else None
 
 
 def _version(text: str | None) -> Version | None:

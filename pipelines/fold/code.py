@@ -6,12 +6,7 @@ from changelog.tables import SOURCES as UPSTREAM
 
 FACTS = (
     "pipelines/fold",
-    "pipelines/ingest/formats.py",
-    "pipelines/ingest/inferencex.py",
-    "pipelines/ingest/mapping.py",
-    "pipelines/ingest/reading.py",
-    "pipelines/ingest/results.py",
-    "pipelines/ingest/runs.py",
+    "pipelines/ingest",
     "pipelines/detect/health.py",
     "warehouse/canonical.py",
     "warehouse/cell.py",

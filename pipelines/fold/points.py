@@ -8,11 +8,9 @@ from __future__ import annotations
 import polars as pl
 
 from pipelines.detect import health
+from pipelines.fold import measurement
 from pipelines.fold.runs import KEY, Runs
 from warehouse.schemas import INT, POINTS, TEXT
-
-KEY_DIGITS = 15
-"""Hex digits of a record's hash that make its key: 60 bits."""
 
 
 def completed(recorded: pl.DataFrame, runs: Runs) -> pl.DataFrame:
@@ -23,7 +21,7 @@ def completed(recorded: pl.DataFrame, runs: Runs) -> pl.DataFrame:
     )
     started = pl.coalesce("run_started_at", "occurred_at")
     dated = joined.with_columns(
-        record_key=pl.col("record_hash").str.slice(0, KEY_DIGITS).str.to_integer(base=16, dtype=pl.Int64),
+        measurement_key=measurement.key(joined),
         run_started_at=started,
         measured_at=pl.coalesce("clock", started),
         declared=pl.col("declared").fill_null(False),

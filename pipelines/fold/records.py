@@ -14,7 +14,8 @@ from typing import Any
 import orjson
 import polars as pl
 
-from pipelines.ingest.mapping import SCHEMA
+from pipelines.ingest.columns import SCHEMA
+from pipelines.ingest.reading import Given
 from pipelines.ingest.results import RECORD, mapper_of
 from pipelines.workers.parcels import packed, unpacked
 from warehouse.canonical import text_id
@@ -81,9 +82,10 @@ def recorded(events: pl.DataFrame, starts: Mapping[str, datetime]) -> Recorded:
     payloads = [orjson.loads(text) for text in events["payload"].to_list()]
     named = [str(payload["record_format"]) for payload in payloads]
     begun = [starts.get(subject, at) for subject, at in events.select("subject", "occurred_at").iter_rows()]
+    known = _givens(payloads, begun)
     head = events.select("sequence", pl.col("event_id").alias("point_id"), "subject", "occurred_at", "recorded_at").with_columns(
         pl.Series("record_format", named, dtype=TEXT),
-        pl.Series("record_hash", [_record_hash(text) for text in events["payload"].to_list()], dtype=TEXT),
+        pl.Series("record_hash", [record_hash(text) for text in events["payload"].to_list()], dtype=TEXT),
         pl.Series("run_source", [payload["run"]["run_source"] for payload in payloads], dtype=TEXT),
         pl.Series("run_id", [payload["run"]["run_id"] for payload in payloads], dtype=TEXT),
         pl.Series("run_attempt", [payload["run"].get("run_attempt", 1) for payload in payloads], dtype=INT),
@@ -92,7 +94,7 @@ def recorded(events: pl.DataFrame, starts: Mapping[str, datetime]) -> Recorded:
     parts, refused = [], []
     for name in sorted(set(named)):
         rows = [row for row, format_name in enumerate(named) if format_name == name]
-        frame, faults = _mapped(name, [payloads[row]["record"] for row in rows], [begun[row] for row in rows])
+        frame, faults = _mapped(name, [payloads[row]["record"] for row in rows], [known[row] for row in rows])
         parts.append(
             pl.concat(
                 [head[frame["row"].to_list() if len(rows) == len(named) else [rows[i] for i in frame["row"]]], frame.drop("row")],
@@ -106,9 +108,25 @@ def recorded(events: pl.DataFrame, starts: Mapping[str, datetime]) -> Recorded:
     )
 
 
-def _mapped(name: str, records: list[dict[str, Any]], begun: list[datetime]) -> tuple[pl.DataFrame, dict[int, str]]:
+def given_of(payload: dict[str, Any], started: datetime) -> Given:
+    """Return what else is known of the record of a stored result or evaluation, of a run that started at *started*."""
+    return Given(started, payload.get("settings") or {}, payload.get("settings_named") or {})
+
+
+def _givens(payloads: list[dict[str, Any]], begun: list[datetime]) -> list[Given]:
+    """Return what else is known of each record; those alike share one, because the mapper looks at each once."""
+    distinct: dict[tuple[Any, ...], Given] = {}
+    found = []
+    for payload, started in zip(payloads, begun, strict=True):
+        given = given_of(payload, started)
+        key = (started, tuple(given.declared.items()), tuple(given.named.items()))
+        found.append(distinct.setdefault(key, given))
+    return found
+
+
+def _mapped(name: str, records: list[dict[str, Any]], known: list[Given]) -> tuple[pl.DataFrame, dict[int, str]]:
     try:
-        mapped = mapper_of(name).map(records, begun)
+        mapped = mapper_of(name).map(records, known)
     except KeyError:
         return SCHEMA.to_frame(), dict.fromkeys(range(len(records)), f"no reader called {name[:60]!r}; upgrade shiftlog")
     return mapped.frame(), mapped.faults
@@ -117,7 +135,7 @@ def _mapped(name: str, records: list[dict[str, Any]], begun: list[datetime]) -> 
 _BEHIND = ',"record_format":"'
 
 
-def _record_hash(payload: str) -> str:
+def record_hash(payload: str) -> str:
     """Return the hash of the record inside the canonical JSON of a result, whose keys are record, record_format and run."""
     end = payload.rindex(_BEHIND)
     return text_id(payload[len(RECORD) : end])

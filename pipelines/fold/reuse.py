@@ -1,28 +1,34 @@
-"""Which of several equal records was measured: equal to the last digit means re-used in another run, or dated twice.
+"""Which of several records of one measurement counts: equal to the last digit means re-used, told twice, or dated twice.
 
-The run that may claim a record best: one that counts before one that was retracted, one with a record of its own before one that
-the user declared, the first that started; of declared ones the last declaration, because it corrects the others.
+The record that may claim a measurement best: one that counts before one that was retracted, one whose run has a record of its own
+before one that the user declared, the run that started first, the tool's own record before one that restates it, what needs least
+declaring. Of declared ones the last declaration, because it corrects the others.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-_RECORD = ("record_format", "record_hash")
-CLAIM = (*_RECORD, "retraction", "declared", "run_started_at", "sequence", "measured_at")
+from pipelines.ingest.formats import FORMATS
+
+_RECORD = ("measurement_key",)
+CLAIM = (*_RECORD, "retraction", "declared", "run_started_at", "sequence", "measured_at", "record_format", "declared_fields")
 """Columns of `points` that decide."""
+RESTATING = tuple(own.name for own in FORMATS if own.restates)
 
 
 def marked(points: pl.DataFrame) -> pl.DataFrame:
     """Return *points* (any frame with the CLAIM columns, all claims of each record) with `reused` and, by it, `measured_at`.
 
-    A record that is re-used in a later run keeps its measured time: that of the run which may claim it.
+    A measurement that is re-used in a later run keeps its time: that of the run which may claim it.
     """
+    corrects = pl.col("declared") | (pl.col("declared_fields").list.len() > 0)
     rank = [
         pl.col("retraction").is_not_null(),
         pl.col("declared"),
         pl.when(pl.col("declared")).then(None).otherwise(pl.col("run_started_at")),
-        pl.when(pl.col("declared")).then(-pl.col("sequence")).otherwise(pl.col("sequence")),
+        pl.col("record_format").is_in(RESTATING),
+        pl.when(corrects).then(-pl.col("sequence")).otherwise(pl.col("sequence")),
     ]
     placed = points.lazy().select(CLAIM).with_row_index("_place").sort(*_RECORD, *rank, nulls_last=True)
     first = pl.struct(_RECORD).is_first_distinct()

@@ -78,8 +78,10 @@ def published_at(report: RunReported) -> datetime | None:
 def fold(events: pl.DataFrame) -> Runs:
     """Return what *events*, in log order, say of runs; those of other types are passed over.
 
-    Of several reports the one with the highest revision holds, then the latest `updated_at`, then the last in the log: the order
-    in which files were read decides only between reports that nothing else tells apart. Of several decisions the last holds.
+    Of several reports the one with the highest revision holds, then one of the run itself before what a result told of it (of
+    those, one that knows the very time before one that knows the day), then the latest `updated_at`, then the last in the log:
+    the order in which files were read decides only between reports that nothing else tells apart. Of several decisions the last
+    holds.
     """
     runs = Runs()
     for row, payload in typed(events.filter(pl.col("event_type").is_in(EVENT_TYPES))):
@@ -91,7 +93,13 @@ def fold(events: pl.DataFrame) -> Runs:
 
 
 def _report(runs: Runs, row: dict[str, Any], report: RunReported) -> None:
-    rank = (report.revision, published_at(report) or _NEVER, row["sequence"])
+    rank = (
+        report.revision,
+        not report.derived,
+        report.derived and bool(report.created_at),
+        published_at(report) or _NEVER,
+        row["sequence"],
+    )
     known = runs.by_subject.get(report.subject)
     said = report.model_copy(update={"revision": 0}).model_dump_json()
     if known is None:

@@ -12,13 +12,15 @@ from collections.abc import Callable, Sequence
 
 import polars as pl
 
-from pipelines.fold import builds, faults, points, runs
-from pipelines.fold.records import recorded
-from pipelines.fold.table import Step, whole
+from pipelines.fold import builds, evals, faults, points, runs
+from pipelines.fold.records import REFUSED, recorded
+from pipelines.fold.table import ABOUT_RUNS, SUBJECT, Step, whole
 from warehouse.log import EventLog
-from warehouse.schemas import BUILDS, QUARANTINE, RUNS
+from warehouse.schemas import BUILDS, EVALS, QUARANTINE, RUNS
 from warehouse.store import Change, Mark, trusted
 
+RECORDED = ("ResultRecorded", "EvalRecorded")
+"""Events that a record of a file became."""
 Made = tuple[pl.DataFrame, bool]
 """Rows, and whether they are to be added (else they are the table)."""
 
@@ -28,18 +30,24 @@ def settle(log: EventLog, steps: Sequence[Step], *, force: bool = False) -> list
     mark = log.store.mark("points")
     if mark is None:
         return []
-    makers = {"runs": (_runs, _all_runs), "builds": (_builds, _all_builds), "quarantine": (_quarantine, _all_quarantine)}
+    makers = {
+        "runs": (_runs, _all_runs),
+        "evals": (_evals, _all_evals),
+        "builds": (_builds, _all_builds),
+        "quarantine": (_quarantine, _all_quarantine),
+    }
     return [name for name, (forward, anew) in makers.items() if _settle(log, name, mark, steps, forward, anew, force)]
 
 
 def whole_tables(log: EventLog, up_to: int) -> dict[str, pl.DataFrame]:
-    """Return `points`, `runs`, `builds` and `quarantine` as they follow from the log up to a sequence, whatever is stored."""
+    """Return `points`, `runs`, `evals`, `builds` and `quarantine` as they follow from the log."""
     step = whole(log, up_to)
     counts = _counted(points.counts(step.rows.lazy()).collect())
     seen = builds.seen(step.rows.lazy().select(builds.READ)).collect()
     return {
         "points": step.rows,
         "runs": runs.table(step.known, counts),
+        "evals": _all_evals(log, [step], up_to),
         "builds": builds.table(seen),
         "quarantine": _all_quarantine(log, [step], up_to),
     }
@@ -101,6 +109,29 @@ def _all_runs(log: EventLog, _steps: Sequence[Step], up_to: int) -> pl.DataFrame
     return runs.table(runs.fold(log.read(*runs.EVENT_TYPES, up_to=up_to)), counts).select(RUNS.schema.names())
 
 
+def _evals(log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step]) -> Made:
+    """Return no row where the steps tell of no evaluation and of no run of one; else all of them: there are few."""
+    events = pl.concat([step.events for step in steps])
+    stored = set(scan.select(subject=SUBJECT).unique().collect()["subject"].to_list())
+    about = set(events.filter(pl.col("event_type").is_in(ABOUT_RUNS))["subject"].to_list())
+    if events.filter(pl.col("event_type") == "EvalRecorded").is_empty() and not about & stored:
+        return EVALS.schema.to_frame(), True
+    return _all_evals(log, steps, steps[-1].up_to), False
+
+
+def _all_evals(log: EventLog, _steps: Sequence[Step], up_to: int) -> pl.DataFrame:
+    events, known = _evaluations(log, up_to)
+    return evals.table(events, known)
+
+
+def _evaluations(log: EventLog, up_to: int) -> tuple[pl.DataFrame, runs.Runs]:
+    """Return the recorded evaluations and what is known of their runs."""
+    events = log.read("EvalRecorded", up_to=up_to)
+    subjects = set(events["subject"].to_list())
+    said = log.about(subjects, *runs.EVENT_TYPES, up_to=up_to) if subjects else events.clear()
+    return events, runs.fold(said)
+
+
 def _builds(_log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step]) -> Made:
     together = scan.collect()
     for step in steps:
@@ -121,10 +152,12 @@ def _all_builds(log: EventLog, _steps: Sequence[Step], up_to: int) -> pl.DataFra
 def _quarantine(log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step]) -> Made:
     """Return the new faults, where the steps read no place of an old one after all; all faults that stand where they did."""
     events = pl.concat([step.events for step in steps])
+    if not events.filter(pl.col("event_type") == "EvalRecorded").is_empty():  # they are few, and the steps did not read them
+        return _all_quarantine(log, (), steps[-1].up_to), False
     new = _standing(log, faults.met(events))
     new = pl.concat([new, *(faults.refused(step.events, step.refused) for step in steps)])
     stored = scan.collect()
-    read = events.filter(pl.col("event_type") == "ResultRecorded").select(sha256="source_sha256", position="source_position")
+    read = events.filter(pl.col("event_type").is_in(RECORDED)).select(sha256="source_sha256", position="source_position")
     whole = events.filter(pl.col("event_type") == "FileRead")["source_sha256"]
     still = faults.standing(stored, read, whole)
     return (new, True) if still.height == stored.height else (pl.concat([still, new]), False)
@@ -132,7 +165,13 @@ def _quarantine(log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step]) -> Mad
 
 def _all_quarantine(log: EventLog, steps: Sequence[Step], up_to: int) -> pl.DataFrame:
     met = _standing(log, faults.met(log.read("RecordQuarantined", up_to=up_to)))
-    return pl.concat([met, _all_refused(log, steps, up_to)]).select(QUARANTINE.schema.names())
+    lost = [_all_refused(log, steps, up_to), _refused_evals(log, up_to)]
+    return pl.concat([met, *lost]).select(QUARANTINE.schema.names())
+
+
+def _refused_evals(log: EventLog, up_to: int) -> pl.DataFrame:
+    events, known = _evaluations(log, up_to)
+    return faults.refused(events, pl.DataFrame(evals.refused(events, known), schema=REFUSED, orient="row"))
 
 
 def _all_refused(log: EventLog, steps: Sequence[Step], up_to: int) -> pl.DataFrame:
@@ -155,7 +194,7 @@ def _standing(log: EventLog, met: pl.DataFrame) -> pl.DataFrame:
     if met.is_empty():
         return met
     files = pl.col("source_sha256").is_in(met["sha256"].unique().implode())
-    scan = log.scan("ResultRecorded", "FileRead").filter(files)
+    scan = log.scan(*RECORDED, "FileRead").filter(files)
     read = log.store.collect("events", scan.select("event_type", sha256="source_sha256", position="source_position"))
-    results = pl.col("event_type") == "ResultRecorded"
+    results = pl.col("event_type").is_in(RECORDED)
     return faults.standing(met, read.filter(results).drop("event_type"), read.filter(~results)["sha256"])

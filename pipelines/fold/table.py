@@ -23,7 +23,7 @@ from warehouse.log import FAR, EventLog
 from warehouse.schemas import EVENTS, POINTS
 from warehouse.store import Change, Mark, trusted
 
-EVENT_TYPES = ("RunReported", "ResultRecorded", "ResultRetracted", "RecordQuarantined", "FileRead")
+EVENT_TYPES = ("RunReported", "ResultRecorded", "EvalRecorded", "ResultRetracted", "RecordQuarantined", "FileRead")
 ABOUT_RUNS = ("RunReported", "ResultRecorded", "ResultRetracted")
 PART = 50_000
 """Sequences of the log that are mapped together when all of it is folded."""
@@ -115,7 +115,7 @@ class Points:
                 again = changed | set(results["subject"].to_list())
                 if len(again & (changed | earlier)) > MANY_RUNS:
                     return whole(self.log, last, self.workers)
-                known = self._runs(again, events, last)
+                known = self._runs(again | earlier, events, last)
                 told = self.log.about(again, "ResultRecorded", up_to=last)
                 mapped = recorded(told, known.starts())
                 replaced = _keys(told)
@@ -190,9 +190,9 @@ def _covers(prepared: Prepared | None, last: int) -> bool:
 
 def _reused(scan: pl.LazyFrame, rows: pl.DataFrame, but: set[str]) -> tuple[pl.DataFrame, set[str]]:
     """Return *rows* with `reused`, and the runs of the table, those in *but* aside, whose points are told otherwise by them."""
-    columns = ("record_key", *reuse.CLAIM, *runs.KEY, "reused")
-    keys = rows["record_key"].unique().implode()
-    claims = scan.select(columns).filter(pl.col("record_key").is_in(keys)).collect().with_columns(subject=_SUBJECT)
+    columns = (*reuse.CLAIM, *runs.KEY, "reused")
+    keys = rows["measurement_key"].unique().implode()
+    claims = scan.select(columns).filter(pl.col("measurement_key").is_in(keys)).collect().with_columns(subject=SUBJECT)
     claims = claims.filter(~pl.col("subject").is_in(sorted(but)))
     if claims.is_empty():
         return reuse.marked(rows), set()
@@ -203,7 +203,8 @@ def _reused(scan: pl.LazyFrame, rows: pl.DataFrame, but: set[str]) -> tuple[pl.D
 
 
 _NUMBER = pl.col("run_id").str.replace_all("%", "%25", literal=True).str.replace_all("/", "%2F", literal=True)
-_SUBJECT = pl.format("run:{}/{}/{}", "run_source", _NUMBER, "run_attempt")  # as RunKey spells it
+SUBJECT = pl.format("run:{}/{}/{}", "run_source", _NUMBER, "run_attempt")
+"""What an event about the run of a row is about, as `RunKey` spells it."""
 
 
 def _keys(results: pl.DataFrame) -> tuple[runs.Key, ...]:
