@@ -9,6 +9,7 @@ import polars as pl
 
 from changelog.answer import changes
 from changelog.facets import Configuration
+from pipelines.detect.observations import LOAD, load_of
 from pipelines.projections import upstream
 from warehouse.cell import IDENTITY_FIELDS
 from warehouse.clock import iso
@@ -110,16 +111,15 @@ def upstream_changes(
 def _concurrencies(store: Store, shift: dict[str, Any]) -> list[dict[str, Any]]:
     """Return both sides of a comparison by concurrency; a side that its run did not measure is absent (a repeat stood for it)."""
     live = store.scan("points").filter(pl.col("retraction").is_null() & (pl.col("curve_id") == shift["curve_id"]))
-    curve = live.select("concurrency", *_KEY, *_SHOWN)
-    points = store.collect("points", curve.sort("concurrency", *_KEY)).to_dicts()
-    rows: dict[int, dict[str, Any]] = {}
+    curve = live.select(*LOAD, *_KEY, *_SHOWN)
+    points = store.collect("points", curve.sort(*LOAD, *_KEY)).to_dicts()
+    rows: dict[float, dict[str, Any]] = {}
     for side in ("from", "to"):
         for point in points:
             if all(point[name] == shift[side][name] for name in _KEY):
-                rows.setdefault(point["concurrency"], {})[side] = {name: point[name] for name in _SHOWN}
-    return [
-        {"concurrency": concurrency, "from": row.get("from"), "to": row.get("to")} for concurrency, row in sorted(rows.items())
-    ]
+                row = rows.setdefault(load_of(point), {name: point[name] for name in LOAD})
+                row[side] = {name: point[name] for name in _SHOWN}
+    return [{**dict.fromkeys(("from", "to")), **row} for _load, row in sorted(rows.items())]
 
 
 def _curves(store: Store, wanted: list[str]) -> dict[str, dict[str, Any]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pipelines.detect.health import WORDS
+
 SUSPECTS_SHOWN = 5
 STEADY = "steady_output_tput_per_gpu"
 PARTS = {
@@ -60,7 +62,7 @@ def _numbers(shift: dict[str, Any]) -> Iterator[str]:
     )
     yield f"p {shift['p_value']:.2g}, q {shift['q_value']:.2g} within the night{alike}; gap {shift['gap_days']:.1f} days."
     if shift["health"]:
-        yield f"Health: {', '.join(shift['health'])}."
+        yield f"Health: {', '.join(WORDS.get(reason, reason) for reason in shift['health'])}."
 
 
 def _agreement(shift: dict[str, Any]) -> str:
@@ -78,9 +80,13 @@ def _table(concurrencies: list[dict[str, Any]]) -> Iterator[str]:
         old, new = row["from"] or {}, row["to"] or {}
         unfit = "".join(f"  {side} unfit" for side, values in (("from", old), ("to", new)) if values.get("verdict") == "unfit")
         yield (
-            f"  {row['concurrency']:>11}   {_pair(old, new, 'tput_per_gpu', '.0f'):>18}  {_pair(old, new, STEADY, '.0f'):>18}  "
+            f"  {_load(row):>11}   {_pair(old, new, 'tput_per_gpu', '.0f'):>18}  {_pair(old, new, STEADY, '.0f'):>18}  "
             f"{_pair(old, new, 'tpot_median', '.2f', 1000):>16}   {_ttft(old)} → {_ttft(new)}{unfit}"
         )
+
+
+def _load(row: dict[str, Any]) -> str:
+    return f"{row['request_rate']:g} req/s" if row["concurrency"] is None else str(row["concurrency"])
 
 
 def _pair(old: dict[str, Any], new: dict[str, Any], metric: str, form: str, factor: float = 1) -> str:

@@ -47,6 +47,7 @@ def test_the_base_is_the_median_of_the_fit_points_of_the_first_build():
                 run_id=str(d),
                 tput_per_gpu=value,
                 steady_output_tput_per_gpu=None,
+                health=["cold_start", "failures"] if verdict == "unfit" else [],
                 verdict=verdict,
                 **frames.build_of(version),
             )
@@ -56,7 +57,7 @@ def test_the_base_is_the_median_of_the_fit_points_of_the_first_build():
     (trace,) = figure["data"]
     assert trace["meta"]["base"] == [102, None]
     assert trace["marker"]["symbol"] == ["circle", "circle", "circle-open", "circle"]
-    assert trace["customdata"][2][5] == ", unfit for comparison"
+    assert trace["customdata"][2][5] == ", unfit for comparison: cold start, failed requests"
 
 
 def test_a_build_is_marked_where_it_begins_and_again_where_it_comes_back():

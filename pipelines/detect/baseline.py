@@ -24,7 +24,7 @@ class Baseline:
     """The observation that stands for the earlier side, and the cells to compare with, by concurrency."""
 
     observation: Observation
-    cells: dict[int, Cell]
+    cells: dict[float, Cell]
     repeats: tuple[Observation, ...]
     """Earlier observations of the same setup, latest first, the standing one included."""
 
@@ -96,8 +96,8 @@ def _likeness(old: Observation, new: Observation) -> int:
     return sum(theirs == own for theirs, own in zip(old.setup, new.setup, strict=True))
 
 
-def _pool(repeats: tuple[Observation, ...]) -> dict[int, Cell]:
-    cells: dict[int, Cell] = {}
+def _pool(repeats: tuple[Observation, ...]) -> dict[float, Cell]:
+    cells: dict[float, Cell] = {}
     for repeat in repeats:
         for concurrency, cell in repeat.cells.items():
             if concurrency not in cells or (cells[concurrency].unfit and not cell.unfit):

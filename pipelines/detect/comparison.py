@@ -45,7 +45,7 @@ class Comparison:
 
     new: Observation
     baseline: Baseline
-    concurrencies: tuple[int, ...]
+    concurrencies: tuple[float, ...]
     ratios: dict[str, NDArray[np.float64]]
     fit: NDArray[np.bool_]
     """Cells whose reported throughput is comparable: neither side is unfit."""
@@ -68,9 +68,9 @@ class Comparison:
         values = self.ratios[metric][chosen]
         return movement(values) if len(values) >= MIN_CELLS else None
 
-    def concurrencies_of(self, part: str) -> tuple[int, ...]:
+    def concurrencies_of(self, part: str) -> tuple[float, ...]:
         """Return the concurrencies that belong to a part of the curve."""
-        return tuple(int(c) for c, inside in zip(self.concurrencies, self._cells(part), strict=True) if inside)
+        return tuple(c for c, inside in zip(self.concurrencies, self._cells(part), strict=True) if inside)
 
     def _cells(self, part: str) -> NDArray[np.bool_]:
         count = len(self.concurrencies)

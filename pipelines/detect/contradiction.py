@@ -68,7 +68,7 @@ def _shares_of_later(runs: list[Observation], verdict: Verdict) -> list[float]:
     return _present(_share(verdict.comparison.baseline.cells, run.cells, verdict, pooled=False) for run in runs)
 
 
-def _share(old: dict[int, Cell], new: dict[int, Cell], verdict: Verdict, *, pooled: bool) -> float | None:
+def _share(old: dict[float, Cell], new: dict[float, Cell], verdict: Verdict, *, pooled: bool) -> float | None:
     """Change between two sides over the cells that moved, as a share of what the shift's own two sides show; None = no witness.
 
     Steady-state throughput, else TPOT, as far as it saw the shift; a measurement notice is about reported throughput.
@@ -83,7 +83,7 @@ def _share(old: dict[int, Cell], new: dict[int, Cell], verdict: Verdict, *, pool
     return None
 
 
-def _fraction(between: dict[int, float], whole: dict[int, float], seen: Set[int], pooled: bool) -> float | None:
+def _fraction(between: dict[float, float], whole: dict[float, float], seen: Set[float], pooled: bool) -> float | None:
     """Return the median change of the cells *seen* over that of the whole shift in the same cells, where they show it."""
     change, there, everywhere = (
         median(values) for values in ([between[c] for c in seen], [whole[c] for c in seen], whole.values())
@@ -97,19 +97,19 @@ def _shows(change: float, shift: float) -> bool:
     return change / shift >= WITNESS_SHARE
 
 
-def _cells_that_moved(verdict: Verdict) -> set[int]:
+def _cells_that_moved(verdict: Verdict) -> set[float]:
     """Concurrencies that the size stands for: those of the part; fit ones, or of unfit ones those that went astray its way."""
     pair = verdict.comparison
     if verdict.part == UNFIT_CELLS:
         chosen = astray(pair) & (pair.ratios[REPORTED] * verdict.size > 0)
         return {c for c, moved in zip(pair.concurrencies, chosen, strict=True) if moved}
-    inside = set(pair.concurrencies_of(verdict.part))
+    inside: set[float] = set(pair.concurrencies_of(verdict.part))
     if verdict.attribution != MEASUREMENT:
         return inside
     return {c for c, fit in zip(pair.concurrencies, pair.fit, strict=True) if fit and c in inside}
 
 
-def _changes(old: dict[int, Cell], new: dict[int, Cell], inside: set[int], metric: str) -> dict[int, float]:
+def _changes(old: dict[float, Cell], new: dict[float, Cell], inside: set[float], metric: str) -> dict[float, float]:
     """Return the finite log-ratios of a metric by concurrency."""
     changes = {c: new[c].values[metric] - old[c].values[metric] for c in sorted(old.keys() & new.keys() & inside)}
     return {c: change for c, change in changes.items() if math.isfinite(change)}

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.detect.health import FAILURES, LENGTHS
 from warehouse.schemas import CONTEXT
 
 REPORTED, STEADY, TPOT, TTFT = "tput_per_gpu", "steady_output_tput_per_gpu", "tpot_median", "ttft_median"
@@ -32,6 +33,8 @@ _SAME = (
     "metric_definition",
 )
 """Columns in which all points of an observation agree, so that what is said to differ holds for each of its cells."""
+LOAD = ("concurrency", "request_rate")
+"""Columns that tell a cell of a curve: the first that is not null."""
 _READ = (
     *_SAME,
     "measured_at",
@@ -39,7 +42,7 @@ _READ = (
     "image_ref",
     "image_digest",
     "engine_version",
-    "concurrency",
+    *LOAD,
     "record_hash",
     "reused",
     *METRICS,
@@ -48,13 +51,16 @@ _READ = (
 )
 COLUMNS = (*_READ, *(column.name for column in CONTEXT))
 """Columns of `points` that detection reads, in no particular order; the table has four times as many."""
+OTHER_WORK = frozenset({FAILURES, LENGTHS})
+"""Findings that spoil medians as well as means: what was done is not what was asked for."""
+UNFIT = "unfit"
 _RUNNER_NUMBER = r"_\d+$"
 """Number of the single runner at the end of a label: `mi355x-amd_0` and `mi355x-amd_1` are one kind of host."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One concurrency of an observation: its logarithms by metric, its health."""
+    """One concurrency (or request rate) of an observation: its logarithms by metric, its health."""
 
     values: dict[str, float]
     health: tuple[str, ...]
@@ -84,7 +90,7 @@ class Observation:
     hardware_label: str | None
     metric_definition: str
     context: dict[str, Any]
-    cells: dict[int, Cell]
+    cells: dict[float, Cell]
 
     @property
     def setup(self) -> tuple[str | None, ...]:
@@ -107,7 +113,7 @@ def observe(points: pl.DataFrame, context: tuple[str, ...]) -> dict[str, list[Ob
     Two records of one cell in one observation are joined by the median of their logarithms.
     """
     curves: dict[str, list[Observation]] = {}
-    order = ("curve_id", "measured_at", *_SAME[1:], "concurrency", "record_hash")
+    order = ("curve_id", "measured_at", *_SAME[1:], *LOAD, "record_hash")
     ordered = _spread(points.select(*_READ, *context)).sort(*order, nulls_last=True)
     for key, rows in groupby(ordered.iter_rows(named=True), key=lambda row: tuple(row[name] for name in _SAME)):
         curves.setdefault(str(key[0]), []).append(_observation(list(rows), context))
@@ -126,7 +132,7 @@ def _spread(points: pl.DataFrame) -> pl.DataFrame:
 
 def _observation(rows: list[dict[str, Any]], context: tuple[str, ...]) -> Observation:
     head = rows[0]
-    cells = {concurrency: _cell(list(same)) for concurrency, same in groupby(rows, key=lambda row: int(row["concurrency"]))}
+    cells = {load: _cell(list(same)) for load, same in groupby(rows, key=load_of)}
     return Observation(
         curve_id=head["curve_id"],
         measured_at=head["measured_at"],
@@ -147,10 +153,22 @@ def _observation(rows: list[dict[str, Any]], context: tuple[str, ...]) -> Observ
     )
 
 
+def load_of(row: dict[str, Any]) -> float:
+    """Return what tells a point of a curve from the others: its concurrency, else its request rate, else nothing."""
+    loads = (row[name] for name in LOAD)
+    return next((load for load in loads if load is not None), 0)
+
+
 def _cell(rows: list[dict[str, Any]]) -> Cell:
-    values = {metric: _logarithm([row[metric] for row in rows], sign) for metric, sign in METRICS.items()}
+    values = {metric: _logarithm([_value(row, metric) for row in rows], sign) for metric, sign in METRICS.items()}
     health = tuple(sorted({reason for row in rows for reason in row["health"]}))
-    return Cell(values, health, any(row["verdict"] == "unfit" for row in rows))
+    return Cell(values, health, any(row["verdict"] == UNFIT for row in rows))
+
+
+def _value(row: dict[str, Any], metric: str) -> float | None:
+    """Return a number that may be compared: none of a point whose very work was another, for then its medians are, too."""
+    number: float | None = row[metric]
+    return None if row["verdict"] == UNFIT and not OTHER_WORK.isdisjoint(row["health"]) else number
 
 
 def _logarithm(values: list[float | None], sign: float) -> float:

@@ -20,6 +20,7 @@ from typing import Any
 import polars as pl
 from plotly.offline import get_plotlyjs
 
+from pipelines.detect.observations import LOAD, load_of
 from pipelines.report import words
 from pipelines.report.velocity import GROUP
 
@@ -45,9 +46,10 @@ HISTORY = (
     "image_ref",
     "image_digest",
     "engine_version",
-    "concurrency",
+    *LOAD,
     "tput_per_gpu",
     "steady_output_tput_per_gpu",
+    "health",
     "verdict",
 )
 """Columns of `points` that a history needs."""
@@ -73,24 +75,24 @@ def history(points: pl.DataFrame) -> Figure:
     A point's `customdata` is [reported, steady, build, run, fit, remark]; `meta` holds, for both metrics, the median of
     the fit points of the first build, which the relative view is against.
     """
-    timed = points.filter(pl.col("measured_at").is_not_null() & pl.col("concurrency").is_not_null())
+    timed = points.filter(pl.col("measured_at").is_not_null() & pl.any_horizontal(pl.col(LOAD).is_not_null()))
     kept = timed.select(OBSERVATION).unique().sort(OBSERVATION).tail(MAX_OBSERVATIONS)
-    rows = timed.join(kept, on=OBSERVATION, how="semi", nulls_equal=True).sort(*OBSERVATION, "concurrency").to_dicts()
+    rows = timed.join(kept, on=OBSERVATION, how="semi", nulls_equal=True).sort(*OBSERVATION, *LOAD).to_dicts()
     names = _build_names(rows)
-    cells: dict[int, list[dict[str, Any]]] = {}
+    cells: dict[float, list[dict[str, Any]]] = {}
     for row in rows:
-        cells.setdefault(row["concurrency"], []).append(row)
-    traces = [_trace(rank, len(cells), concurrency, cells[concurrency], names) for rank, concurrency in enumerate(sorted(cells))]
+        cells.setdefault(load_of(row), []).append(row)
+    traces = [_trace(rank, len(cells), cells[load], names) for rank, load in enumerate(sorted(cells))]
     return {"data": traces, "layout": _marks(rows, names)}
 
 
-def _trace(rank: int, of: int, concurrency: int, rows: list[dict[str, Any]], names: dict[str, str]) -> Figure:
+def _trace(rank: int, of: int, rows: list[dict[str, Any]], names: dict[str, str]) -> Figure:
     symbol = SYMBOLS[rank % len(SYMBOLS)]
     symbols = [symbol if _fit(row) else f"{symbol}-open" for row in rows]
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": f"{concurrency} concurrent",
+        "name": _load(rows[0]),
         "x": [moment(row["measured_at"]) for row in rows],
         "y": [_rounded(row["steady_output_tput_per_gpu"]) for row in rows],
         "customdata": [_details(row, names) for row in rows],
@@ -100,20 +102,31 @@ def _trace(rank: int, of: int, concurrency: int, rows: list[dict[str, Any]], nam
     }
 
 
+def _load(row: dict[str, Any]) -> str:
+    return f"{row['request_rate']:g} requests/s" if row["concurrency"] is None else f"{row['concurrency']} concurrent"
+
+
 def _fit(row: dict[str, Any]) -> bool:
     return bool(row["verdict"] in (None, "fit"))
 
 
 def _details(row: dict[str, Any], names: dict[str, str]) -> list[Any]:
-    remark = "" if _fit(row) else f", {chart_text(row['verdict'])} for comparison"
     return [
         _rounded(row["tput_per_gpu"]),
         _rounded(row["steady_output_tput_per_gpu"]),
         names[row["build_id"]],
         chart_text(row["run_id"]),
         int(_fit(row)),
-        remark,
+        _remark(row),
     ]
+
+
+def _remark(row: dict[str, Any]) -> str:
+    """Return in short why a point is not fit for comparison, where it is not."""
+    if _fit(row):
+        return ""
+    reasons = ", ".join(chart_text(words.finding(reason).partition(" (")[0]) for reason in row["health"] or ())
+    return f", {chart_text(row['verdict'])} for comparison{': ' if reasons else ''}{reasons}"
 
 
 def _bases(rows: list[dict[str, Any]]) -> list[float | None]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from pipelines.detect.health import WORDS as REASONS
 from warehouse import vocabulary
 
 Row = Mapping[str, Any]
@@ -149,8 +150,8 @@ def metric(name: str | None) -> str:
 
 
 def finding(code: str) -> str:
-    """Return a code such as `cold_start` in words: `cold start`."""
-    return code.replace("_", " ")
+    """Return a code such as `cold_start` in words: `cold start`; of a reason of health, what it means."""
+    return REASONS.get(code, code.replace("_", " "))
 
 
 def stack(row: Row) -> str:
