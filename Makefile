@@ -7,7 +7,7 @@ INSTALLED = $(VENV)/.installed
 INSTALLED_DEV = $(VENV)/.installed-dev
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test soak lint bench eval dev clean
+.PHONY: demo test soak fuzz lint bench eval dev clean
 
 demo: $(INSTALLED)  ## sample fleet, from raw files to a page
 	$(BIN)/shiftlog demo --out shiftlog-demo
@@ -18,6 +18,9 @@ test: $(INSTALLED_DEV)  ## layers and tests
 
 soak: $(INSTALLED_DEV)  ## crashes, races, full disks and a thousand nights, at length
 	SHIFTLOG_SOAK=1 $(BIN)/python -m pytest -n 2 tests/soak
+
+fuzz: $(INSTALLED_DEV)  ## ten thousand files made wrong, through the door of the ingest; FUZZ="--seed 7 --only 1234" reads one again
+	$(BIN)/python bench/fuzz.py $(FUZZ)
 
 lint: $(INSTALLED_DEV)  ## style and types
 	$(BIN)/ruff format --check .

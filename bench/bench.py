@@ -19,6 +19,7 @@ from pathlib import Path
 
 from fleet import ROWS_PER_RUN, write_runs
 from measuring import Measured, measured
+from serving import write_lines
 
 HERE = Path(__file__).parent
 STEPS = HERE / "steps.py"
@@ -117,6 +118,26 @@ def thousand(folder: Path, runs: int) -> Iterator[Row]:
     )
 
 
+def lines(folder: Path, runs: int) -> Iterator[Row]:
+    """Yield what records of other clients cost beside parsing them: JSON lines of vLLM's and of SGLang's."""
+    for tool, name in (("vllm", "vllm bench serve"), ("sglang", "SGLang bench_serving")):
+        files = folder / tool
+        records = write_lines(files, tool, runs)
+        floor = best(3, "parse_lines", files)
+        steps = {"log": step("log", folder / f"{tool}-log", files), "ingest": step("ingest", folder / f"{tool}-tables", files)}
+        if any(done.said["new"] < records for done in steps.values()):
+            raise SystemExit(f"{name}: fewer events than records, so this measured refusals")
+        for done, what in ((steps["log"], "to the log"), (steps["ingest"], "… and to the tables")):
+            yield (
+                f"ingest {records:,} lines of {name} {what}",
+                f"{done.seconds:.2f} s",
+                f"{done.seconds / floor.seconds:.2f} × parsing ({floor.seconds:.2f} s); "
+                f"{records / done.seconds:,.0f} records/s; peak {done.peak_mb:,.0f} MB",
+            )
+        for place in (files, folder / f"{tool}-log", folder / f"{tool}-tables"):
+            shutil.rmtree(place)
+
+
 def large(folder: Path, slices: int) -> Iterator[Row]:
     """Yield what a night costs beside *slices* million records, and how long one value takes."""
     place, records = folder / "large", 0
@@ -188,6 +209,7 @@ def measurements(folder: Path, runs: int, slices: int) -> Iterator[Row]:
     """Yield all rows of the page."""
     yield from million(folder, runs)
     yield from one_run(folder, runs)
+    yield from lines(folder, runs)
     if slices:
         shutil.rmtree(folder / "big")
         yield from large(folder, slices)

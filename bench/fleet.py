@@ -181,6 +181,24 @@ def artifact(run: int) -> bytes:
     return (template % tuple(_values(lane, generation, number, run))).encode()
 
 
+@dataclass(frozen=True)
+class Numbers:
+    """What a run measured, an array over its cells in each field: tokens, requests in flight, GPUs; seconds and tok/s/GPU."""
+
+    isl: Floats
+    osl: Floats
+    conc: Floats
+    gpus: Floats
+    metrics: dict[str, Floats]
+
+
+def numbers_of(run: int) -> Numbers:
+    """Return the numbers of run number *run*, with all statistics of the late generation."""
+    sweep, lane = divmod(run, len(LANES))
+    cells, speed = _cells(lane), _speed(lane, _image_number(lane, sweep))
+    return Numbers(cells.isl, cells.osl, cells.conc, cells.gpus, _metrics(lane, "late", speed, _random(3, run)))
+
+
 def run_object(run: int) -> dict[str, Any]:
     """Return GitHub's record of run number *run*."""
     sweep, lane = divmod(run, len(LANES))
