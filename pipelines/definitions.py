@@ -13,8 +13,8 @@ import polars as pl
 
 from pipelines import following, pages, projections
 from pipelines.announcing import silent
-from pipelines.ingest.files import Declared
 from pipelines.ingest.intake import ingest
+from pipelines.ingest.sides import Declared
 from pipelines.settings import mirrors_folder
 from warehouse.clock import system_clock
 from warehouse.log import EventLog
@@ -120,10 +120,10 @@ def report(warehouse: Warehouse) -> dg.MaterializeResult[None]:
 def no_result_is_lost(warehouse: Warehouse) -> dg.AssetCheckResult:
     """Count results in the log against points and refused results."""
     log = warehouse.log()
-    recorded = log.store.collect("events", log.scan("ResultRecorded").select("event_id"))
+    recorded = log.store.collect("events", log.scan("ResultRecorded", "EvalRecorded").select("event_id"))
     kept = [
         log.store.collect(name, log.store.scan(name).select(event_id=column))
-        for name, column in (("points", "point_id"), ("quarantine", "event_id"))
+        for name, column in (("points", "point_id"), ("evals", "event_id"), ("quarantine", "event_id"))
     ]
     lost = recorded.join(pl.concat(kept), on="event_id", how="anti").height
     return dg.AssetCheckResult(passed=lost == 0, metadata={"results": recorded.height, "lost": lost})

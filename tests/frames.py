@@ -64,7 +64,7 @@ def point(**overrides: Any) -> Row:
         "point_id": "p0",
         "sequence": 1,
         "record_hash": "r0",
-        "record_key": 0,
+        "measurement_key": 0,
         "record_format": "inferencex",
         "cell_id": "cell",
         "curve_id": "curve",

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from pipelines.cli import main
 from pipelines.ingest import formats
+from pipelines.ingest.reading import Given
 from warehouse.dictionary import markdown
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,7 +43,7 @@ def test_the_least_record_of_the_documents_is_read() -> None:
     record = json.loads(match[1])
     found = formats.recognise(record)
     assert found is not None
-    reading = found.read(record, datetime(2026, 1, 1, tzinfo=UTC))
+    reading = found.read(record, Given(datetime(2026, 1, 1, tzinfo=UTC)))
     assert (reading.identity["engine"], reading.identity["hardware"], reading.identity["model"]) == ("vllm", "h200", "dsr1")
     assert reading.metrics["e2el_median"] == 14.8
 

@@ -195,7 +195,7 @@ def test_a_log_that_is_shorter_than_its_tables_is_an_error_and_a_rebuild_mends_i
     shutil.copytree(old, warehouse / "events")
     found = bad(look(warehouse))
     assert {finding.level for finding in found} == {"error"}
-    assert {finding.what.split()[1] for finding in found} == {"points", "runs", "builds", "quarantine", "subjects"}
+    assert {finding.what.split()[1] for finding in found} == {"points", "runs", "evals", "builds", "quarantine", "subjects"}
     assert f"table points follows from event {end + 2} and the log ends at {end}" in about(found, "table points").what
     assert "shiftlog rebuild" in found[0].fix
     assert call(warehouse, "doctor").exit_code == 1

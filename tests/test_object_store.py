@@ -20,8 +20,8 @@ from click.testing import CliRunner, Result
 
 from pipelines.cli import main
 from pipelines.following import Follower
-from pipelines.ingest.files import Declared
 from pipelines.ingest.intake import ingest
+from pipelines.ingest.sides import Declared
 from pipelines.projections import run_detection
 from tests import object_store as loopback
 from tests.object_store import BUCKET, UNSET, ObjectStore

@@ -16,8 +16,8 @@ from pipelines import following, projections
 from pipelines.announcing import silent
 from pipelines.fold.small import settle
 from pipelines.following import Follower
-from pipelines.ingest.files import Declared
 from pipelines.ingest.intake import ingest
+from pipelines.ingest.sides import Declared
 from pipelines.verification import verify
 from tests.records import row, run_object, sweep, write_run
 from warehouse.errors import SchemaError
@@ -45,11 +45,12 @@ def nights(log: EventLog, tmp_path: Path) -> EventLog:
 
 
 def test_only_what_is_behind_is_rebuilt(log: EventLog, tmp_path: Path) -> None:
+    facts = {"runs", "points", "evals", "builds", "quarantine"}
     take(log, tmp_path, 1, sweep())
-    assert set(following.refresh(log)) == {"runs", "points", "builds", "quarantine", "commits", "releases", "dependencies"}
+    assert set(following.refresh(log)) == facts | {"commits", "releases", "dependencies", "rates", "jobs", "recipes"}
     assert following.refresh(log) == []
     take(log, tmp_path, 2, sweep(speed=1.001))
-    assert set(following.refresh(log)) == {"runs", "points", "builds", "quarantine"}
+    assert set(following.refresh(log)) == facts
     assert following.refresh(log) == []
 
 

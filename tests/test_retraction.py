@@ -10,8 +10,8 @@ import pytest
 
 from pipelines import following, projections
 from pipelines.announcing import silent
-from pipelines.ingest.files import Declared
 from pipelines.ingest.intake import ingest
+from pipelines.ingest.sides import Declared
 from pipelines.retraction import retract
 from pipelines.verification import verify
 from tests.records import row, sweep, write_run

@@ -29,8 +29,8 @@ from pipelines.detect.night import detect
 from pipelines.detect.observations import COLUMNS
 from pipelines.fold import table
 from pipelines.following import refresh
-from pipelines.ingest.files import Declared
 from pipelines.ingest.intake import ingest
+from pipelines.ingest.sides import Declared
 from pipelines.workers.contract import Workers
 from pipelines.workers.order import in_order
 from pipelines.workers.parcels import packed, unpacked

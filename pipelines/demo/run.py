@@ -11,8 +11,8 @@ from pipelines.console import Progress, out_table, say
 from pipelines.demo import answer, comparison
 from pipelines.demo.sample import Plan, generate
 from pipelines.following import Follower
-from pipelines.ingest.files import Declared
 from pipelines.ingest.intake import ingest
+from pipelines.ingest.sides import Declared
 from pipelines.pages import write_report
 from pipelines.projections import run_detection
 from warehouse.clock import system_clock
