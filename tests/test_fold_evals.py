@@ -78,6 +78,14 @@ def test_scores_of_a_results_file(log: EventLog, tmp_path: Path) -> None:
     assert verify(log) == []
 
 
+def test_a_later_declaration_about_an_evaluation_holds(log: EventLog, tmp_path: Path) -> None:
+    path = write(tmp_path / "in/results_x.json", lm_eval())
+    for hardware in ("h100", "h200"):
+        take(log, path, hardware=hardware)
+    assert set(evals(log)["hardware"]) == {"h200"} and evals(log).height == 2
+    assert log.read("EvalRecorded").height == 2, "both declarations are in the log"
+
+
 def test_evaluations_of_a_ci_run_follow_its_reports_and_retractions(log: EventLog, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     meta = {

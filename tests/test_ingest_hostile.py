@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.ingest import values
 from pipelines.ingest.declarations import checked, sidecar
 from pipelines.ingest.excerpts import masked
 from pipelines.ingest.json_text import Fault, items
@@ -121,3 +122,14 @@ def test_very_many_tiny_objects() -> None:
     assert door({"a.json": b"[" + tiny + b"]"}, WHEN).ignored == ["a.json (not a known format)"]
     outcome = door({"a.json": b"[" + json.dumps(row(4)).encode() + b"," + tiny + b"]"}, WHEN)
     assert (outcome.read["ResultRecorded"], len(outcome.quarantined)) == (1, 1001)
+
+
+def test_more_values_than_are_read_are_refused_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, data, reason in (
+        ("MAX_VALUES", b"[0,0,0,0,0]", "5 values in one file, at most 3 values are read"),
+        ("MAX_COMMAS", b"[0,0,0,0,0]", "more than 3 values and keys in one file"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"pipelines.ingest.values.{limit}", 3)
+            found = values.parsed(data)
+            assert found is not None and [fault.reason.startswith(reason) for fault in found.values] == [True]

@@ -61,6 +61,8 @@ def _build(old: Observation, new: Observation) -> str:
         return ""
     if _may_be_same(old, new):
         return f"build: {_tag(old)} → {_tag(new)}, its digest recorded on one side only; it may be the same"
+    if old.image_ref is None and new.image_ref is None:
+        return f"build: {old.build_id} → {new.build_id}"
     if _tag(old) == _tag(new):
         return f"build: the tag {_tag(new)} moved, {_short(old)} → {_short(new)}"
     return f"build: {old.image_ref or 'not recorded'} → {new.image_ref or 'not recorded'}"

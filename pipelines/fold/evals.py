@@ -38,10 +38,11 @@ _SCORED = (
 
 
 def table(events: pl.DataFrame, runs: Runs) -> pl.DataFrame:
-    """Return rows of `evals` for *events*, rows of the log of type EvalRecorded; *runs* knows their runs."""
+    """Return rows of `evals` for *events*, rows of the log of type EvalRecorded in its order; *runs* knows their runs."""
     held = {row["subject"]: row for row in runs.held().iter_rows(named=True)}
     rows = [row for event in events.iter_rows(named=True) for row in _rows(event, held.get(event["subject"]), runs)]
-    return pl.DataFrame(rows, schema=EVALS.schema)
+    latest = {(row["record_hash"], row["task"], row["metric"]): row for row in rows}  # a later declaration of one record holds
+    return pl.DataFrame(list(latest.values()), schema=EVALS.schema)
 
 
 def refused(events: pl.DataFrame, runs: Runs) -> list[tuple[int, str]]:

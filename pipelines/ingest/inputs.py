@@ -16,7 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
 from warehouse.errors import InputError
@@ -244,11 +244,23 @@ def _members(
         return
     for info in members:
         place, display = virtual / _safe(info.filename), f"{name}!{_safe(info.filename)}"
-        if not _is_looked_at(info.filename):
+        if reason := _refused(info):
+            yield Unreadable(display, reason)
+        elif not _is_looked_at(info.filename):
             yield Ignored(display)
         else:
             member = _member_reader(lambda: archives.open(virtual, name, read), info, display)
             yield from _expand(display, place, named, member, depth + 1, archives)
+
+
+def _refused(info: zipfile.ZipInfo) -> str | None:
+    """Return why a member is not read, whatever it holds: no honest archive has such ones."""
+    path = PurePosixPath(info.filename.replace("\\", "/"))
+    if path.is_absolute() or ".." in path.parts or PureWindowsPath(info.filename).drive:
+        return "archive member that names a place outside its archive: not read; pack it again with relative names"
+    if stat.S_ISLNK(info.external_attr >> 16):
+        return "archive member that is a symbolic link: not followed; pack the file itself"
+    return None
 
 
 def _safe(member: str) -> PurePosixPath:

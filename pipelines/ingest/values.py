@@ -15,8 +15,10 @@ from pipelines.ingest import formats, runs
 from pipelines.ingest.json_text import Fault, Item, LeftOut, decode, items
 from pipelines.ingest.reading import RecordFormat
 
-MAX_VALUES = 5_000_000
+MAX_VALUES = 2_000_000
 """Values of one file that are taken, whatever they are; the largest real file has a few thousand."""
+MAX_COMMAS = 40_000_000
+"""Commas of one file that is parsed at once: each parts two values, and a value takes some fifty bytes of memory."""
 
 
 MAX_SHAPES = 10_000
@@ -95,11 +97,19 @@ def _pointers(number: int) -> list[str]:
 
 def parsed(data: bytes) -> Values | None:
     """Return the values of a file that is one JSON text, or lines of objects; None where orjson refuses it or a line."""
+    if data.count(b",") > MAX_COMMAS:
+        return _too_many(f"more than {MAX_COMMAS:,} values and keys")
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
         return _lines(data) if data[:1] == b"{" else None
+    if isinstance(value, list) and len(value) > MAX_VALUES:
+        return _too_many(f"{len(value):,} values")
     return Values(value, _pointers(len(value)), True) if isinstance(value, list) else Values([value], [""], True)
+
+
+def _too_many(what: str) -> Values:
+    return Values([Fault("", f"{what} in one file, at most {MAX_VALUES:,} values are read; split the file")], ["more"], False)
 
 
 def _lines(data: bytes) -> Values | None:

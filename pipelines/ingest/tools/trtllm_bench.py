@@ -70,7 +70,7 @@ def read(record: dict[str, Any], given: Given) -> Reading:
         engine_version=text(engine, "version", "engine."),
         hardware=device_name(product),
         hardware_label=product,
-        num_gpus=count(world, "world_size", "world_info.", least=1),
+        num_gpus=count(world, "world_size", "world_info.", least=1) or _ranks(world),
         model=_model(engine),
         precision=_precision(engine),
         spec_decoding=_method(record),
@@ -116,6 +116,12 @@ def _lengths(record: Mapping[str, Any]) -> dict[str, Any]:
     vary = found["avg_isl"] != found["max_isl"] or found["avg_osl"] != found["max_osl"]
     longest = f"lengths up to {found['max_isl']}, {found['max_osl']}" if vary and found["max_isl"] else None
     return {"isl": found["avg_isl"], "osl": found["avg_osl"], "workload": longest}
+
+
+def _ranks(world: Mapping[str, Any]) -> int | None:
+    """Return tensor- times pipeline-parallel ranks, where the report tells the former."""
+    tp, pp = (count(world, f"{size}_size", "world_info.", least=1) for size in ("tp", "pp"))
+    return tp * (pp or 1) if tp else None
 
 
 def _throughput(performance: Mapping[str, Any]) -> dict[str, float]:
