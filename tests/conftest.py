@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import settings
 from warehouse.log import EventLog
 from warehouse.store import Store
 
-settings.register_profile("shiftlog", deadline=None)  # how long a case takes says nothing on a shared machine
+EXAMPLES = 200 if os.environ.get("SHIFTLOG_SOAK") else 50
+"""Cases of a property test that says no number itself: many at length (`make soak`), few where all tests must end soon."""
+settings.register_profile("shiftlog", deadline=None, max_examples=EXAMPLES)  # on a shared machine a deadline says nothing
 settings.load_profile("shiftlog")
 
 
