@@ -64,14 +64,20 @@ def metric_rows() -> list[Row]:
             own.unit,
             _includes(own),
             own.definition,
-            ", ".join(dict.fromkeys(f"{name} {field.name}{_in(field.since)}" for name, field in metrics.sources(own.name))),
+            _sources(own.name, "{}".format),
         )
         for own in metrics.definitions().values()
     ]
 
 
-def _in(since: str) -> str:
-    return f" (since {since})" if since else ""
+def _sources(metric: str, shown: Callable[[str], str]) -> str:
+    """Return which format writes a metric under which names, each name as *shown* shows it."""
+    fields: dict[str, list[str]] = {}
+    for name, field in metrics.sources(metric):
+        told = shown(field.name + (f" (since {field.since})" if field.since else ""))
+        if told not in fields.setdefault(name, []):
+            fields[name].append(told)
+    return ", ".join(f"{name} {' '.join(names)}" for name, names in fields.items())
 
 
 def _includes(own: metrics.Definition) -> str:
@@ -85,16 +91,10 @@ METRIC_HEAD = ("metric", "where", "unit", "includes", "definition", "written by"
 
 def metrics_part() -> str:
     """Return the table of all metrics."""
-    rows = [(f"`{name}`", f"`{place}`", *rest[:-1], ", ".join(_code(rest[-1]))) for name, place, *rest in metric_rows()]
+    rows = [
+        (f"`{name}`", f"`{place}`", *rest, _sources(name, "`{}`".format)) for name, place, *rest, _sources_told in metric_rows()
+    ]
     return table(METRIC_HEAD, rows)
-
-
-def _code(sources: str) -> list[str]:
-    shown: dict[str, list[str]] = {}
-    for source in filter(None, sources.split(", ")):
-        name, _, field = source.partition(" ")
-        shown.setdefault(name, []).append(f"`{field}`")
-    return [f"{name} {' '.join(fields)}" for name, fields in shown.items()]
 
 
 def key_rows() -> list[Row]:
