@@ -17,6 +17,7 @@ from warehouse import image as images
 from warehouse import vocabulary
 from warehouse.cell import IDENTITY_FIELDS
 from warehouse.errors import InputError
+from warehouse.vocabulary import Name
 
 FROM_NAME = " (file name)"
 """What is put behind a field that the name of a file or folder told."""
@@ -73,23 +74,13 @@ class Facts:
             raise InputError(f"{', '.join(wanted)}: not in the record; declare in a shiftlog.yaml beside it or with {example}")
 
 
-@dataclass(frozen=True)
-class Told:
-    """What a record itself tells; None: it does not. `engine` … `recipe` are completed from declarations, the rest is not.
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """What a record itself tells of the deployment under test; None: it does not, and a declaration may complete it."""
 
-    `throughput` is of the whole system by kind (total, output, input), tok/s; it is divided by the GPUs. `metrics` are columns in
-    their units already.
-    """
-
-    definition: str
     engine: str | None = None
     framework: str | None = None
-    engine_version: str | None = None
-    engine_commit: str | None = None
-    image: str | None = None
     hardware: str | None = None
-    hardware_label: str | None = None
-    num_gpus: int | None = None
     model: str | None = None
     """A checkpoint's path or hub id, or a family's name."""
     model_prefix: str | None = None
@@ -103,6 +94,35 @@ class Told:
     isl: int | None = None
     osl: int | None = None
     concurrency: int | None = None
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    """Further identity columns (sizes by role, router …)."""
+    measured_at: datetime | None = None
+
+    def names(self, hardware: str | None, precision: str | None, model: str | None, framework: str | None) -> dict[str, Name]:
+        """Return the canonical names of what is known from whom ever."""
+        found = {
+            "hardware": vocabulary.hardware(hardware) if hardware else None,
+            "precision": vocabulary.precision(precision) if precision else None,
+            "model": vocabulary.model(self.model_prefix, model) if self.model_prefix or model else None,
+            "framework": vocabulary.framework(framework) if framework else None,
+        }
+        return {kind: name for kind, name in found.items() if name}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told(Deployment):
+    """What the record of a benchmark itself tells.
+
+    `throughput` is of the whole system by kind (total, output, input), tok/s; it is divided by the GPUs. `metrics` are columns in
+    their units already.
+    """
+
+    definition: str
+    engine_version: str | None = None
+    engine_commit: str | None = None
+    image: str | None = None
+    hardware_label: str | None = None
+    num_gpus: int | None = None
     request_rate: float | None = None
     workload: str | None = None
     recipe: str | None = None
@@ -110,12 +130,9 @@ class Told:
     """None: a closed loop of `concurrency`; else `poisson`, `constant`, `burst` (all at once), `offline`, `batch` …"""
     scenario: str = "fixed-seq-len"
     system: str | None = None
-    identity: Mapping[str, Any] = field(default_factory=dict)
-    """Further identity columns (sizes by role, router …)."""
     throughput: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
     other: Mapping[str, float] = field(default_factory=dict)
-    measured_at: datetime | None = None
     requests: int | None = None
     requests_failed: int | None = None
     duration_s: float | None = None
@@ -123,6 +140,11 @@ class Told:
     osl_mean: float | None = None
     needs: tuple[str, ...] = ("engine", "hardware", "num_gpus", "model", "precision")
     """Keys that must be known, from whom ever."""
+
+
+def unknown(names: Mapping[str, Name]) -> tuple[tuple[str, str], ...]:
+    """Return kind and value of the names that the vocabulary does not know."""
+    return tuple((kind, name.value) for kind, name in names.items() if not name.known)
 
 
 def assembled(told: Told, given: Given) -> Reading:
@@ -144,15 +166,10 @@ def assembled(told: Told, given: Given) -> Reading:
     roles = {key: role_size(facts, key, told.identity) for key in ROLES}
     dp_attention, disagg = facts.flag("dp_attention", told.dp_attention), facts.flag("disagg", told.disagg)
     facts.ask()
-    names = {
-        "hardware": vocabulary.hardware(text["hardware"]) if text["hardware"] else None,
-        "precision": vocabulary.precision(text["precision"]) if text["precision"] else None,
-        "model": vocabulary.model(told.model_prefix, model_source) if told.model_prefix or model_source else None,
-        "framework": vocabulary.framework(framework) if framework else None,
-    }
+    names = told.names(text["hardware"], text["precision"], model_source, framework)
     identity = {
         **dict.fromkeys(IDENTITY_FIELDS),
-        **{kind: name.value if name else None for kind, name in names.items()},
+        **{kind: name.value for kind, name in names.items()},
         "engine": engine,
         "spec_decoding": (text["spec_decoding"] or "none").lower(),
         "disagg": disagg,
@@ -189,7 +206,7 @@ def assembled(told: Told, given: Given) -> Reading:
         isl_mean=told.isl_mean,
         osl_mean=told.osl_mean,
         declared=tuple(sorted(set(facts.declared))),
-        unknown_names=tuple((kind, name.value) for kind, name in names.items() if name and not name.known),
+        unknown_names=unknown(names),
     )
 
 

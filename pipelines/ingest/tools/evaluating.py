@@ -6,12 +6,11 @@ without its engine is a score all the same, and what nobody told is None.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from pipelines.ingest.assembling import ROLES, Facts, role_size
+from pipelines.ingest.assembling import ROLES, Deployment, Facts, role_size, unknown
 from pipelines.ingest.numbers import finite, is_number
 from pipelines.ingest.reading import EvalReading, Given
 from warehouse import vocabulary
@@ -25,27 +24,10 @@ LARGEST = 1e12
 """Largest score that is believed; perplexities of broken models go far, but not beyond."""
 
 
-@dataclass(frozen=True)
-class System:
-    """What a record tells of the system under evaluation; None: it does not. `identity` are further identity columns."""
+@dataclass(frozen=True, kw_only=True)
+class System(Deployment):
+    """What a record tells of the system under evaluation, and which harness asked."""
 
-    engine: str | None = None
-    framework: str | None = None
-    hardware: str | None = None
-    model: str | None = None
-    model_prefix: str | None = None
-    precision: str | None = None
-    spec_decoding: str | None = None
-    tp: int | None = None
-    pp: int | None = None
-    ep: int | None = None
-    dp_attention: bool | None = None
-    disagg: bool | None = None
-    isl: int | None = None
-    osl: int | None = None
-    concurrency: int | None = None
-    identity: Mapping[str, Any] = field(default_factory=dict)
-    measured_at: datetime | None = None
     harness_version: str | None = None
 
 
@@ -92,7 +74,7 @@ def readings(system: System, scores: Iterable[Score], given: Given) -> list[Eval
             measured_at=system.measured_at,
             engine_version=version,
             declared=tuple(sorted(set(facts.declared))),
-            unknown_names=tuple((kind, name.value) for kind, name in names.items() if not name.known),
+            unknown_names=unknown(names),
         )
         for score in scores
     ]
@@ -103,15 +85,7 @@ def _identity(facts: Facts, system: System, hardware: str | None, model: str | N
     framework, engine = facts.text("framework", system.framework), facts.text("engine", system.engine)
     precision = facts.text("precision", system.precision)
     method = facts.text("spec_decoding", system.spec_decoding)
-    names: dict[str, Name] = {}
-    if hardware:
-        names["hardware"] = vocabulary.hardware(hardware)
-    if framework or engine:
-        names["framework"] = vocabulary.framework(framework or engine or "")
-    if model or system.model_prefix:
-        names["model"] = vocabulary.model(system.model_prefix, model)
-    if precision:
-        names["precision"] = vocabulary.precision(precision)
+    names = system.names(hardware, precision, model, framework or engine)
     flags = {key: _flag(facts, key, getattr(system, key)) for key in ("dp_attention", "disagg")}
     flags["is_multinode"] = _flag(facts, "is_multinode", system.identity.get("is_multinode"))
     identity = {

@@ -161,7 +161,7 @@ def _reading(record: dict[str, Any], key: str, rates: dict[str, Any], timings: d
     columns, other = _placed(timings, tokens is not None or any(name.startswith("ttft") for name in timings))
     requests = _requests(record)
     told = Told(
-        DEFINITION,
+        definition=DEFINITION,
         scenario=f"mlperf-{scenario.lower()}",
         arrival=ARRIVALS.get(scenario),
         concurrency=IN_FLIGHT.get(scenario),
