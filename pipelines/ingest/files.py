@@ -27,7 +27,7 @@ from pipelines.ingest.excerpts import masked
 from pipelines.ingest.inputs import RUN_FILE, TEXT_SUFFIXES
 from pipelines.ingest.json_text import EXCERPT, Fault, Item, LeftOut
 from pipelines.ingest.reading import EvalReading, Given, Origin, RecordFormat
-from pipelines.ingest.results import MAPPED, TIMEZONE, Block, Results
+from pipelines.ingest.results import MAPPED, Block, Results
 from pipelines.ingest.run_facts import RunFact, RunFile
 from pipelines.ingest.sides import (
     Content,
@@ -39,8 +39,7 @@ from pipelines.ingest.sides import (
     is_of,
     measuring_run,
     not_dated,
-    side_hashes,
-    used,
+    settings_of,
 )
 from pipelines.ingest.values import Kind, Kinds, Values
 from warehouse.canonical import bytes_hash, canonical_json
@@ -283,7 +282,7 @@ class _Chunk:
     def _file(self, piece: Piece, sha256: str, declared: Declared) -> _File:
         dated, run_hash = self._dated_by(piece.dated_by)
         named = formats.hints(piece.path)
-        context = context_of(run_hash, declared, side_hashes(piece.sides), named)
+        context = context_of(run_hash, declared, self.sides.hashes(piece.sides), named)
         owner = dated or declared.run()
         file = _File(piece, sha256, declared, owner, context, named, self.taken, owner)
         self._hand_on(file, dated)
@@ -355,8 +354,7 @@ class _Chunk:
         record = formats.cleaned(own, item.value)
         readings: list[EvalReading] = formats.read(own, record, given)
         fields = tuple(sorted({name for reading in readings for name in reading.declared}))
-        settings, named = used(given, fields, (TIMEZONE,) if own.origin else ())
-        payload = EvalRecorded(run=run.run, record_format=own.name, record=record, settings=settings, settings_named=named)
+        payload = EvalRecorded(run=run.run, record_format=own.name, record=record, **settings_of(own, given, fields))
         measured = next((reading.measured_at for reading in readings if reading.measured_at), given.started_at)
         self.events.append((self._next(), self._event(payload, measured, file, item.position, own.name)))
         self.out.read["EvalRecorded"] += 1

@@ -36,7 +36,7 @@ from pipelines.ingest.files import (
 )
 from pipelines.ingest.inputs import RUN_FILE, SIDE_FILES, Found, Ignored, InputFile, Repository, Unreadable, find_inputs
 from pipelines.ingest.results import MAPPED
-from pipelines.ingest.sides import REUSE_SOURCE, Content, Declared, Side, Sides, context_of, side_hashes
+from pipelines.ingest.sides import REUSE_SOURCE, Content, Declared, Side, Sides, context_of
 from pipelines.workers.registry import open_workers
 from warehouse.canonical import bytes_hash
 from warehouse.errors import InputError, UpstreamError
@@ -402,7 +402,7 @@ class _Contexts:
         declared = self.declared.below(self._sides.settings(sides, path)) if sides else self.declared
         key = (run, sides, tuple(declared.settings.items()), repr(named))
         if key not in self._known:
-            self._known[key] = context_of(run, declared, side_hashes(sides), named)
+            self._known[key] = context_of(run, declared, self._sides.hashes(sides), named)
         return self._known[key]
 
 

@@ -19,7 +19,7 @@ from pipelines.ingest import formats, runs
 from pipelines.ingest.columns import SCHEMA
 from pipelines.ingest.mapping import Mapped, Mapper
 from pipelines.ingest.reading import Given, RecordFormat
-from pipelines.ingest.sides import used
+from pipelines.ingest.sides import settings_of
 from warehouse.canonical import canonical_json, canonical_records, text_id
 from warehouse.clock import parse_instant
 from warehouse.events import MAX_RECORD_CHARACTERS, MAX_RECORD_DEPTH, ResultRecorded, RunReported, Source
@@ -30,8 +30,6 @@ MAPPED = pl.Schema({"event_id": pl.String(), "record_hash": pl.String(), "mapped
 _SHARED = pl.Schema(
     {name: ROWS[name] for name in ("subject", "occurred_at", "published_at", "source_name", "source_sha256", "source_reader")}
 )
-TIMEZONE = "timezone"
-"""The declared key that dates a record and is no field of it."""
 RECORD = '{"record":'
 """How the canonical JSON of a recorded result begins: the record is its first field."""
 
@@ -192,9 +190,7 @@ class _Head:
     def with_settings(self, fields: tuple[str, ...]) -> str:
         """Return the end of an event whose reading took *fields* from what was declared."""
         if fields not in self._tails:
-            keep = (TIMEZONE,) if self._block.record_format.origin else ()
-            declared, named = used(self._block.given, fields, keep)
-            settings = {key: value for key, value in (("settings", declared), ("settings_named", named)) if value}
+            settings = settings_of(self._block.record_format, self._block.given, fields)
             self._tails[fields] = "," + canonical_json({**self._tail, **settings})[1:]
         return self._tails[fields]
 

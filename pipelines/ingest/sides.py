@@ -17,7 +17,7 @@ import orjson
 from pipelines.ingest import declarations, runs
 from pipelines.ingest.assembling import FROM_NAME
 from pipelines.ingest.inputs import read_local
-from pipelines.ingest.reading import Given, Origin
+from pipelines.ingest.reading import Given, Origin, RecordFormat
 from pipelines.ingest.tools import inferencex_evals
 from pipelines.ingest.tools.inferencex_run import ReuseSource, read_reuse_source
 from warehouse.canonical import bytes_hash, content_id
@@ -27,6 +27,8 @@ from warehouse.events import RunKey, RunReported
 
 META_ENV = "meta_env.json"
 REUSE_SOURCE = "reuse_source_run.json"
+TIMEZONE = "timezone"
+"""The declared key that dates a record."""
 ABOUT_RUN = ("run_id", "run_source", "measured_at")
 """Keys that tell of the run and not of the record."""
 
@@ -90,6 +92,14 @@ class Sides:
     def __init__(self) -> None:
         self._read: dict[Side, declarations.Sidecar] = {}
         self._reused: dict[Side, ReuseSource] = {}
+        self._hashes: dict[Side, str] = {}
+
+    def hashes(self, sides: tuple[Side, ...]) -> tuple[str, ...]:
+        """Return the hashes of *sides*; one that cannot be read has none."""
+        for side in sides:
+            if side not in self._hashes:
+                self._hashes[side] = _hash(side)
+        return tuple(self._hashes[side] for side in sides)
 
     def settings(self, sides: tuple[Side, ...], path: PurePosixPath) -> dict[str, str]:
         """Return what *sides*, the farthest first, declare for the file at *path*; raises InputError naming the side file."""
@@ -169,11 +179,6 @@ def context_of(dated_by: str | None, declared: Declared, sides: tuple[str, ...] 
     return content_id("context", dated_by, run.body() if run else None, declared.of_records, list(sides), named)
 
 
-def side_hashes(sides: tuple[Side, ...]) -> tuple[str, ...]:
-    """Return the hashes of side files; one that cannot be read has none."""
-    return tuple(_hash(side) for side in sides)
-
-
 def _hash(side: Side) -> str:
     try:
         return bytes_hash(side.content.read())
@@ -199,11 +204,15 @@ def derived_run(origin: Origin, settings: dict[str, str], revision: int) -> RunR
     )
 
 
-def used(given: Given, fields: tuple[str, ...], keep: tuple[str, ...] = ()) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the part of what was declared, and of what names told, that a reading used (*fields*: its `declared`) or needs."""
+def settings_of(own: RecordFormat, given: Given, fields: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """Return the `settings` and `settings_named` of an event whose reading took *fields* (its `declared`) from *given*.
+
+    The zone is no field of a record; it counts for formats that have a clock.
+    """
     names = {field_.removesuffix(FROM_NAME) for field_ in fields if field_.endswith(FROM_NAME)}
-    own = set(fields) | set(keep)
-    return (
-        {key: value for key, value in given.declared.items() if key in own},
-        {key: value for key, value in given.named.items() if key in names},
-    )
+    taken = {*fields, TIMEZONE} if own.origin else set(fields)
+    found = {
+        "settings": {key: value for key, value in given.declared.items() if key in taken},
+        "settings_named": {key: value for key, value in given.named.items() if key in names},
+    }
+    return {name: settings for name, settings in found.items() if settings}
