@@ -5,12 +5,14 @@ Belongs here: the mapping of recorded evaluations and the join. Does not: what a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import orjson
 import polars as pl
 
-from pipelines.fold.records import given_of, record_hash
+from pipelines.fold.records import REFUSED, given_of, record_hash
 from pipelines.fold.runs import Runs
 from pipelines.ingest import formats
 from pipelines.ingest.columns import build_of
@@ -40,24 +42,38 @@ _SCORED = (
 def table(events: pl.DataFrame, runs: Runs) -> pl.DataFrame:
     """Return rows of `evals` for *events*, rows of the log of type EvalRecorded in its order; *runs* knows their runs."""
     held = {row["subject"]: row for row in runs.held().iter_rows(named=True)}
-    rows = [row for event in events.iter_rows(named=True) for row in _rows(event, held.get(event["subject"]), runs)]
+    rows = [
+        row
+        for event, payload, started, said in _read(events, runs)
+        if not isinstance(said, InputError)
+        for row in _rows(event, payload, started, said, held.get(event["subject"]), runs)
+    ]
     latest = {(row["record_hash"], row["task"], row["metric"]): row for row in rows}  # a later declaration of one record holds
     return pl.DataFrame(list(latest.values()), schema=EVALS.schema)
 
 
-def refused(events: pl.DataFrame, runs: Runs) -> list[tuple[int, str]]:
-    """Return sequence and reason of recorded evaluations that today's readers do not take."""
+def refused(events: pl.DataFrame, runs: Runs) -> pl.DataFrame:
+    """Return rows of REFUSED for recorded evaluations that today's readers do not take."""
+    read = _read(events, runs)
+    told = [(event["sequence"], str(said)) for event, _payload, _started, said in read if isinstance(said, InputError)]
+    return pl.DataFrame(told, schema=REFUSED, orient="row")
+
+
+_Read = tuple[dict[str, Any], dict[str, Any], datetime, list[EvalReading] | InputError]
+"""The event of an evaluation, its payload, the start of its run, and what it says or why it is not taken."""
+
+
+def _read(events: pl.DataFrame, runs: Runs) -> Iterator[_Read]:
     starts = runs.starts()
-    found = []
     for event in events.iter_rows(named=True):
+        payload, started = orjson.loads(event["payload"]), starts.get(event["subject"], event["occurred_at"])
         try:
-            _readings(orjson.loads(event["payload"]), starts.get(event["subject"], event["occurred_at"]))
+            yield event, payload, started, _readings(payload, started)
         except InputError as error:
-            found.append((event["sequence"], str(error)))
-    return found
+            yield event, payload, started, error
 
 
-def _readings(payload: dict[str, Any], started: Any) -> list[EvalReading]:
+def _readings(payload: dict[str, Any], started: datetime) -> list[EvalReading]:
     try:
         own = formats.by_name(payload["record_format"])
     except KeyError:
@@ -65,13 +81,14 @@ def _readings(payload: dict[str, Any], started: Any) -> list[EvalReading]:
     return list(formats.read(own, payload["record"], given_of(payload, started)))
 
 
-def _rows(event: dict[str, Any], held: dict[str, Any] | None, runs: Runs) -> list[dict[str, Any]]:
-    payload = orjson.loads(event["payload"])
-    started = held["run_started_at"] if held else event["occurred_at"]
-    try:
-        readings = _readings(payload, started)
-    except InputError:
-        return []  # told in quarantine
+def _rows(
+    event: dict[str, Any],
+    payload: dict[str, Any],
+    started: datetime,
+    readings: list[EvalReading],
+    held: dict[str, Any] | None,
+    runs: Runs,
+) -> list[dict[str, Any]]:
     run = payload["run"]
     shared = {
         "event_id": event["event_id"],
@@ -90,7 +107,7 @@ def _rows(event: dict[str, Any], held: dict[str, Any] | None, runs: Runs) -> lis
     return [{**shared, **_scored(event["event_id"], reading, started)} for reading in readings]
 
 
-def _scored(event_id: str, reading: EvalReading, started: Any) -> dict[str, Any]:
+def _scored(event_id: str, reading: EvalReading, started: datetime) -> dict[str, Any]:
     identity = reading.identity
     build = build_of(reading.image, identity["engine"], reading.engine_version, None)
     return {

@@ -7,12 +7,12 @@ hash: what is declared may be corrected, and then it is the same measurement all
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from warehouse.canonical import text_id
 from warehouse.schemas import METRIC_COLUMNS
 
 ENOUGH = 8
@@ -63,4 +63,4 @@ def _bits(column: pl.Series) -> _Words:
 
 def _numbered(texts: pl.Series) -> dict[str, int]:
     """Return a number for every distinct text."""
-    return {text: int(hashlib.sha256(text.encode()).hexdigest()[:DIGITS], 16) for text in texts.unique().to_list()}
+    return {text: int(text_id(text)[:DIGITS], 16) for text in texts.unique().to_list()}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import polars as pl
 
 from pipelines.fold import builds, evals, faults, points, runs
-from pipelines.fold.records import REFUSED, recorded
+from pipelines.fold.records import recorded
 from pipelines.fold.table import ABOUT_RUNS, SUBJECT, Step, whole
 from warehouse.log import EventLog
 from warehouse.schemas import BUILDS, EVALS, QUARANTINE, RUNS
@@ -120,8 +120,7 @@ def _evals(log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step]) -> Made:
 
 
 def _all_evals(log: EventLog, _steps: Sequence[Step], up_to: int) -> pl.DataFrame:
-    events, known = _evaluations(log, up_to)
-    return evals.table(events, known)
+    return evals.table(*_evaluations(log, up_to))
 
 
 def _evaluations(log: EventLog, up_to: int) -> tuple[pl.DataFrame, runs.Runs]:
@@ -171,7 +170,7 @@ def _all_quarantine(log: EventLog, steps: Sequence[Step], up_to: int) -> pl.Data
 
 def _refused_evals(log: EventLog, up_to: int) -> pl.DataFrame:
     events, known = _evaluations(log, up_to)
-    return faults.refused(events, pl.DataFrame(evals.refused(events, known), schema=REFUSED, orient="row"))
+    return faults.refused(events, evals.refused(events, known))
 
 
 def _all_refused(log: EventLog, steps: Sequence[Step], up_to: int) -> pl.DataFrame:

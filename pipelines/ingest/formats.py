@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from pipelines.ingest.json_text import Fault, Item, LeftOut
 from pipelines.ingest.reading import Given, Origin, RecordFormat
@@ -32,6 +32,7 @@ from pipelines.ingest.tools import (
 )
 from warehouse.errors import InputError
 
+T = TypeVar("T")
 FORMATS: tuple[RecordFormat, ...] = (
     inferencex.FORMAT,
     inferencex_agentic.FORMAT,
@@ -99,30 +100,27 @@ def read(record_format: RecordFormat, record: dict[str, Any], given: Given) -> A
 
     A reader that fails otherwise has met what its author did not think of: that costs the record and not its neighbours.
     """
-    try:
-        return record_format.read(record, given)
-    except UNFORESEEN_ERRORS as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"record: {record_format.name} {UNFORESEEN} ({type(error).__name__}); please report it") from error
+    return _foreseen(record_format, record_format.read, record, given)
 
 
 def cleaned(record_format: RecordFormat, record: dict[str, Any]) -> dict[str, Any]:
     """Return *record* as it is kept; raises InputError where it cannot be cleaned, for then it must not be kept."""
-    try:
-        return record if record_format.clean is None else record_format.clean(record)
-    except UNFORESEEN_ERRORS as error:
-        raise InputError(f"record: {record_format.name} {UNFORESEEN} ({type(error).__name__}); please report it") from error
+    return record if record_format.clean is None else _foreseen(record_format, record_format.clean, record)
 
 
 def origin(record_format: RecordFormat, record: dict[str, Any], given: Given) -> Origin | None:
     """Return the run that a record states by itself; raises InputError where it states a time that cannot be placed."""
+    return _foreseen(record_format, record_format.origin, record, given) if record_format.origin else None
+
+
+def _foreseen(record_format: RecordFormat, function: Callable[..., T], *given: Any) -> T:
+    """Return what a function of a format gives; raises InputError also where it fails as its author did not foresee."""
     try:
-        return record_format.origin(record, given) if record_format.origin else None
+        return function(*given)
     except UNFORESEEN_ERRORS as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"record: {record_format.name} {UNFORESEEN} ({type(error).__name__}); please report it") from error
+        raise InputError(f"record: {_told(record_format.name, error)}") from error
 
 
 def _guarded(name: str, found: Iterable[Item | Fault | LeftOut]) -> Iterator[Item | Fault | LeftOut]:
@@ -130,7 +128,11 @@ def _guarded(name: str, found: Iterable[Item | Fault | LeftOut]) -> Iterator[Ite
     try:
         yield from found
     except UNFORESEEN_ERRORS as error:
-        yield Fault("", f"file: {name} {UNFORESEEN} ({type(error).__name__}); please report it")
+        yield Fault("", f"file: {_told(name, error)}")
+
+
+def _told(name: str, error: Exception) -> str:
+    return f"{name} {UNFORESEEN} ({type(error).__name__}); please report it"
 
 
 UNFORESEEN_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
