@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -180,7 +181,7 @@ def test_a_damaged_delta_log(store: Store, log: EventLog, damage: str) -> None:
     append_one(log)
     append_one(log, 2)
     (Path(store.table_uri("events")) / "_delta_log" / f"{1:020}.json").write_text(damage)
-    assert "table events" in one_line(lambda: store.read("events"))
+    assert "table events" in one_line(lambda: Store(store.uri).read("events"))
     assert "table events" in one_line(lambda: append_one(log, 3))
 
 
@@ -247,6 +248,28 @@ def test_a_slow_process_does_not_take_back_what_a_quick_one_wrote(store: Store, 
     assert store.read("points")["point_id"].to_list() == ["slow" if end is None else "quick"]
     assert store.overwrite("points", frame("points", [point(point_id="code")]), Mark(8, 6), 9)
     assert store.overwrite("points", frame("points", [point(point_id="cut")]), Mark(2, 6), 2)
+
+
+def test_a_store_sees_what_others_do_to_its_tables(store: Store) -> None:
+    """A table that was opened is read again only while it is the newest: also where it was made anew with as many commits."""
+    other = Store(store.uri)
+
+    def read() -> list[str]:
+        return store.read("points")["point_id"].to_list()
+
+    store.overwrite("points", frame("points", [point(point_id="own")]), Mark(1))
+    assert read() == ["own"]
+    other.overwrite("points", frame("points", [point(point_id="other")]), Mark(2))
+    assert (read(), store.mark("points"), store.version("points")) == (["other"], Mark(2), 2)
+    shutil.rmtree(store.table_uri("points"))
+    assert (read(), store.version("points"), store.exists("points")) == ([], None, False)
+    for number in (3, 4):
+        other.overwrite("points", frame("points", [point(point_id=str(number))]), Mark(number))
+        assert (read(), store.mark("points")) == ([str(number)], Mark(number))
+    shutil.rmtree(store.table_uri("points"))
+    for number in (5, 6):
+        other.overwrite("points", frame("points", [point(point_id=str(number))]), Mark(number))
+    assert (read(), store.mark("points"), store.version("points")) == (["6"], Mark(6), 2)
 
 
 def test_default_warehouse(monkeypatch: pytest.MonkeyPatch) -> None:

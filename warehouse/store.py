@@ -76,6 +76,19 @@ class Change:
     where: str | None = None
 
 
+_Commit = tuple[int, int, int]
+"""Inode, size and time of the file of a commit."""
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A table as it was opened, and what tells whether it is still that: on a disk, the folder of its log and its last commit."""
+
+    delta: DeltaTable
+    place: Path | None
+    commit: _Commit | None
+
+
 def default_uri() -> str:
     """Return the warehouse that is used when none is named: $SHIFTLOG_WAREHOUSE, else ./shiftlog-data."""
     return os.environ.get("SHIFTLOG_WAREHOUSE") or "shiftlog-data"
@@ -87,7 +100,7 @@ class Store:
     def __init__(self, uri: str) -> None:
         self.uri = uri.rstrip("/") or "/"
         self.local = "://" not in uri
-        self._held: dict[str, DeltaTable] = {}
+        self._held: dict[str, _Held] = {}
         """Tables as last opened: read while they are the newest, never committed through, because a scan follows its table."""
         self._marks: dict[tuple[str, int], Mark | None] = {}
         """Marks by table id and version; to read one costs as much as to open the table twice."""
@@ -182,7 +195,7 @@ class Store:
             )
             if change is not None:
                 self._write(table, delta, change)
-            self._held[name] = delta
+            self._hold(name, delta)
             return change
 
         change = self._won(name, once)
@@ -296,16 +309,29 @@ class Store:
         return None if self.local else object_store.OPTIONS
 
     def _load(self, name: str) -> DeltaTable | None:
-        """Return a table to read from: the one that was opened before where nobody has committed since (one request)."""
-        held = None if self.local else self._held.get(name)  # on a disk to open is cheap, and other hands may reach in
-        if held is not None and _is_newest(held):
-            return held
+        """Return a table to read from: the one that was opened before where nobody has committed since."""
+        held = self._held.get(name)
+        if held is not None and self._is_newest(held):
+            return held.delta
         loaded = self._loaded(name)
         if loaded is None:
             self._held.pop(name, None)
         else:
-            self._held[name] = loaded
+            self._hold(name, loaded)
         return loaded
+
+    def _hold(self, name: str, delta: DeltaTable) -> None:
+        place = Path(self.table_uri(name)) / "_delta_log" if self.local else None
+        self._held[name] = _Held(delta, place, _commit_of(place, int(delta.version())) if place else None)
+
+    def _is_newest(self, held: _Held) -> bool:
+        """Say whether the table is as it was: its commit is the very file it was, and no other has come (a request elsewhere)."""
+        if held.place is None:
+            return _is_latest(held.delta)
+        version = int(held.delta.version())
+        return (
+            held.commit is not None and held.commit == _commit_of(held.place, version) and not _commit_of(held.place, version + 1)
+        )
 
     def _loaded(self, name: str) -> DeltaTable | None:
         """Return a table as it is now, an object of its own."""
@@ -404,7 +430,16 @@ class Store:
         return StoreError(f"table {name} in {self.uri} cannot be {verb}: {detail}{hint}")
 
 
-def _is_newest(delta: DeltaTable) -> bool:
+def _commit_of(place: Path, version: int) -> _Commit | None:
+    """Return what tells the file of a commit from any other that was ever called so; None where there is none."""
+    try:
+        told = (place / f"{version:020d}.json").stat()
+    except OSError:
+        return None
+    return told.st_ino, told.st_size, told.st_mtime_ns
+
+
+def _is_latest(delta: DeltaTable) -> bool:
     """Say whether nobody has committed since *delta* was opened; delta-rs has no public name for it."""
     try:
         return bool(delta._table.get_latest_version() == delta.version())
