@@ -32,11 +32,12 @@ def _handled(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
-        from pipelines.console import ExitStatus, Terminated, say, until_terminated
+        from pipelines.console import ExitStatus, say
+        from pipelines.signals import Terminated, until_ended
         from warehouse.errors import ShiftlogError
 
         try:
-            with until_terminated():
+            with until_ended():
                 return command(*args, **kwargs)
         except ShiftlogError as error:
             say(f"shiftlog: {error}")
@@ -127,7 +128,11 @@ def main(context: click.Context, warehouse: str | None) -> None:
     metavar="KEY=VALUE",
     help="Declare what a record does not say, e.g. hardware=h100; `shiftlog formats --keys` lists the keys.",
 )
-@click.option("--correct", is_flag=True, help="What the run.json files say holds from now on, also against later reports.")
+@click.option(
+    "--correct",
+    is_flag=True,
+    help="What the run.json files say, and what is declared, holds from now on, also against what was said later.",
+)
 @_workers
 @click.pass_context
 @_handled

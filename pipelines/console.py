@@ -10,11 +10,9 @@ import io
 import json
 import math
 import re
-import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from enum import IntEnum
 from typing import Any
@@ -36,28 +34,6 @@ class ExitStatus(IntEnum):
     QUARANTINED = 3
     INTERRUPTED = 130
     TERMINATED = 143
-
-
-class Terminated(BaseException):
-    """The process was asked to end (SIGTERM)."""
-
-
-@contextmanager
-def until_terminated() -> Iterator[None]:
-    """Raise Terminated where SIGTERM arrives, so that what was started is ended and one line is said."""
-
-    def end(_number: int, _frame: object) -> None:
-        raise Terminated
-
-    try:
-        before = signal.signal(signal.SIGTERM, end)
-    except ValueError:  # not the main thread: somebody else handles signals
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def safe(text: object) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests.lengths import either
 from warehouse.log import EventLog
 from warehouse.store import Store
 
-EXAMPLES = 200 if os.environ.get("SHIFTLOG_SOAK") else 50
+EXAMPLES = either(50, 200)
 """Cases of a property test that says no number itself: many at length (`make soak`), few where all tests must end soon."""
 settings.register_profile("shiftlog", deadline=None, max_examples=EXAMPLES)  # on a shared machine a deadline says nothing
 settings.load_profile("shiftlog")

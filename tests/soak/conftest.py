@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.lengths import either
 from tests.soak.command import undisturbed
 from tests.soak.promises import write_night
 from tests.soak.settled import Settled
@@ -17,8 +17,7 @@ from tests.soak.settled import Settled
 @pytest.fixture(scope="session")
 def rounds() -> Callable[[int, int], int]:
     """Return which of two numbers of rounds counts, the short form's or the full form's."""
-    full = os.environ.get("SHIFTLOG_SOAK") == "1"
-    return lambda short, long: long if full else short
+    return either
 
 
 @pytest.fixture(scope="session")

@@ -31,10 +31,13 @@ def moment(settled: Settled, turn: int, chance: random.Random) -> Moment:
 def test_interrupted_ingest_says_one_line_and_resumes(
     number: signal.Signals, statuses: set[int], tmp_path: Path, settled: Settled, rounds: Callable[[int, int], int]
 ) -> None:
-    """A signal that comes while the last line is being written may be too late to matter; then the ingest must have succeeded."""
-    turns, interrupted = rounds(1, 20), 0
+    """Of *wanted* signals every one ends a command at work; one that comes while the last line is written is tried again.
+
+    What came too late to matter must have succeeded.
+    """
+    wanted, interrupted, turn = rounds(1, 20), 0, 0
     chance = random.Random(f"{SEED} {number.name}")
-    for turn in range(turns):
+    while interrupted < wanted:
         warehouse, folder, first = settled.copied(tmp_path / f"turn_{turn}")
         second = write_night(folder, 2)
         alive, outcome = struck(number, moment(settled, turn, chance), warehouse, "ingest", folder)
@@ -44,7 +47,8 @@ def test_interrupted_ingest_says_one_line_and_resumes(
             assert len(outcome.said) == 1 and outcome.said[0].startswith("shiftlog: "), f"turn {turn}: {outcome.err}"
         assert shiftlog(warehouse, "ingest", folder).status == 0
         assert_kept(warehouse, [first, second])
-    assert interrupted > turns / 2, f"only {interrupted} of {turns} signals met a command at work"
+        turn += 1
+        assert turn - interrupted <= max(5, wanted), f"only {interrupted} of {turn} signals met a command at work"
 
 
 @pytest.mark.parametrize(
