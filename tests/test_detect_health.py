@@ -15,6 +15,8 @@ SOUND = {
     "ttft_median": 0.5,
     "e2el_mean": 8.0,
     "e2el_median": 8.0,
+    "ttft_p99": 0.6,
+    "tpot_p99": 0.009,
     "scenario": "fixed-seq-len",
     "isl": 1000,
     "osl": 1000,
@@ -217,6 +219,20 @@ def test_short():
     assert judged_row(duration_s=0.3, arrival="batch") == ([], "fit")
 
 
+@pytest.mark.parametrize(
+    ("values", "reasons"),
+    [
+        ({"ttft_p99": None}, ["percentiles_missing"]),
+        ({"tpot_p99": None}, ["percentiles_missing"]),
+        ({"tpot_p99": None, "itl_p99": 0.02}, []),
+        ({"ttft_p99": None, "tpot_p99": None, "arrival": "poisson"}, ["percentiles_missing"]),
+        ({"ttft_p99": None, "tpot_p99": None, "arrival": "offline"}, []),
+    ],
+)
+def test_missing_percentiles_are_told_and_not_held_against_the_point(values, reasons):
+    assert judged_row(**values) == (reasons, "fit")
+
+
 def test_all_at_once_is_told_in_one_order_and_the_worst_counts():
     found = judged_row(
         ttft_mean=6.4, e2el_mean=13.0, requests=8, requests_failed=1, isl_mean=5000.0, duration_s=1.0, concurrency=4
@@ -241,7 +257,7 @@ numbers = st.none() | st.floats(allow_nan=True, allow_infinity=True) | st.floats
 counts = st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(0, 20)
 ROWS = st.fixed_dictionaries(
     {
-        **dict.fromkeys((*COLUMNS, "duration_s", "isl_mean", "osl_mean"), numbers),
+        **dict.fromkeys((*COLUMNS, "ttft_p99", "itl_p99", "duration_s", "isl_mean", "osl_mean"), numbers),
         **dict.fromkeys(("isl", "osl", "requests", "requests_failed", "concurrency"), counts),
         "scenario": st.sampled_from([None, "fixed-seq-len", "multi-turn", "mlperf-server"]),
         "workload": st.sampled_from([None, "random", "random 0.5..1.0", "sharegpt"]) | st.text(max_size=8),

@@ -231,7 +231,7 @@ POINTS = Table(
         Column(
             "health",
             TEXTS,
-            "why it may be unfit: cold_start (or …_unknown), latency_skew, failures, token_mismatch, few_requests, short",
+            "cold_start (or …_unknown), latency_skew, failures, token_mismatch, few_requests, short, percentiles_missing",
         ),
         Column("verdict", TEXT, "fit, suspect or unfit for comparison"),
     ),

@@ -43,6 +43,7 @@ FAILURES = "failures"
 LENGTHS = "token_mismatch"
 FEW_REQUESTS = "few_requests"
 SHORT = "short"
+NO_TAIL = "percentiles_missing"
 WORDS = {
     COLD_START: "cold start",
     LATENCY_SKEW: "latency skew",
@@ -51,6 +52,7 @@ WORDS = {
     LENGTHS: "token mismatch (lengths are not those that were asked for)",
     FEW_REQUESTS: "few requests",
     SHORT: "short measurement",
+    NO_TAIL: "percentiles missing (no p99 of TTFT or of the time between tokens: nothing is known of the slow ones)",
 }
 """Every reason in words, in the order in which they are told."""
 
@@ -81,6 +83,7 @@ def judge(points: pl.DataFrame) -> pl.DataFrame:
     in a conversation the input grows with every turn, so of it the output alone is judged.
     few_requests: fewer than ten succeeded, or than two for each place of a closed loop; suspect.
     short: under ten seconds; suspect. A single batch is timed by itself and may be as short as it likes.
+    percentiles_missing: no p99 of TTFT, or neither of TPOT nor of ITL; told, and not held against the point.
     """
     facts = points.select(**_facts())
     bits = {name: _sure(flag).cast(pl.UInt32) * 2**bit for bit, (name, flag) in enumerate(_reasons().items())}
@@ -110,6 +113,7 @@ def _facts() -> dict[str, pl.Expr]:
         "places": pl.when(arrival.is_null()).then(pl.col("concurrency")),
         "at_once": arrival.is_in(_AT_ONCE).fill_null(False),
         "unlooped": arrival.is_in(_UNLOOPED).fill_null(False),
+        "tails": pl.col("ttft_p99").is_not_null() & pl.any_horizontal(pl.col("tpot_p99", "itl_p99").is_not_null()),
         "duration": pl.when(arrival.ne_missing("batch")).then(pl.col("duration_s")),
     }
 
@@ -126,6 +130,7 @@ def _reasons() -> dict[str, pl.Expr]:
         LENGTHS: _outside(TOKENS_SUSPECT),
         FEW_REQUESTS: _sure(done < LEAST_ROUNDS * pl.col("places")) | (~pl.col("at_once") & (done < LEAST_REQUESTS)),
         SHORT: pl.col("duration") < SHORT_S,
+        NO_TAIL: ~pl.col("unlooped") & ~pl.col("tails"),
     }
 
 
