@@ -15,6 +15,7 @@ from pipelines import following
 from pipelines.fold import table as fold_table
 from pipelines.fold.small import whole_tables
 from pipelines.verification import verify
+from tests.lengths import either
 from tests.records import row
 from tests.test_fold_evals import lm_eval
 from warehouse import subjects
@@ -70,8 +71,9 @@ def event(payload: Payload, place: tuple[int, int], hour: int) -> Event:
     )
 
 
-def result(number: int, record: int) -> ResultRecorded:
-    return ResultRecorded(run=key(number), record_format="inferencex" if record != 5 else "gone", record=RECORDS[record])
+def result(number: int, record: int, **settings: str) -> ResultRecorded:
+    name = "inferencex" if record != 5 else "gone"
+    return ResultRecorded(run=key(number), record_format=name, record=RECORDS[record], settings=settings)
 
 
 def evaluation(number: int, record: int) -> EvalRecorded:
@@ -92,6 +94,9 @@ payloads = st.one_of(
     st.builds(evaluation, numbers, st.integers(0, 2)),
     st.builds(result, numbers, records),
     st.builds(result, numbers, records),
+    st.builds(
+        lambda number, record, commit: result(number, record, engine_commit=commit), numbers, records, st.sampled_from("ab")
+    ),
     st.builds(
         lambda number, start, update, revision: RunReported(
             run=key(number), started_at=start.isoformat(), updated_at=update, revision=revision, declared=number == 0
@@ -157,7 +162,7 @@ def places(log: EventLog) -> pl.DataFrame:
     return log.read().group_by("subject").agg(*ends).sort("subject")
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=either(6, 40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(batches=batches)
 def test_step_by_step_or_at_once(tmp_path_factory: pytest.TempPathFactory, batches: list[tuple[list[Event], bool]]) -> None:
     log = EventLog(Store(str(tmp_path_factory.mktemp("steps") / "w")))

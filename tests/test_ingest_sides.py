@@ -15,12 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines import following
 from pipelines.fold.small import whole_tables
 from pipelines.following import Follower
 from pipelines.ingest import declarations
 from pipelines.ingest.declarations import KEYS, checked, placed, sidecar
 from pipelines.ingest.intake import Intake, ingest
 from pipelines.ingest.sides import Declared
+from pipelines.retraction import retract
 from pipelines.verification import verify
 from tests.records import row, run_object, write_run
 from warehouse.clock import parse_instant
@@ -64,13 +66,15 @@ def serve(concurrency: int = 4, date: str = "20261130-120000", **more: Any) -> d
     }
 
 
-def take(log: EventLog, *paths: Path, at: datetime = NOW, measured_at: datetime | None = None, **declared: str) -> Intake:
+def take(
+    log: EventLog, *paths: Path, at: datetime = NOW, measured_at: datetime | None = None, revision: int = 0, **declared: str
+) -> Intake:
     """Ingest with tables, as the command does."""
     tables = Follower(log)
     intake = ingest(
         log,
         tuple(str(path) for path in paths),
-        Declared(measured_at, declared),
+        Declared(measured_at, declared, revision),
         recorded_at=at,
         mirrors=Path(log.store.uri) / "mirrors",
         announce=lambda _name: None,
@@ -277,3 +281,47 @@ def test_zones() -> None:
     for wrong in ("", "CEST2", "../../etc/passwd", "+99:00"):
         with pytest.raises(InputError, match=r"zone|no zone"):
             declarations.zone_of(wrong)
+
+
+def test_going_back_to_an_earlier_declaration_is_a_correction(log: EventLog, tmp_path: Path) -> None:
+    """h100, h200, h100: the third holds where it is said with `--correct`, once, however often it is said."""
+    path = write(tmp_path / "in/serve.json", serve())
+    first, second = {**WHOLE, "hardware": "h100"}, {**WHOLE, "hardware": "h200"}
+
+    def holds() -> tuple[str, int]:
+        (point,) = points(log)
+        return point["hardware"], log.store.read("points").height
+
+    take(log, path, **first)
+    take(log, path, **second)
+    assert take(log, path, **first).known == 1
+    assert holds() == ("h200", 2)
+    for declared, hardware, number in ((first, "h100", 3), (second, "h200", 4), (first, "h100", 5)):
+        assert take(log, path, revision=log.last_sequence() + 1, **declared).new == {"ResultRecorded": 1}
+        assert holds() == (hardware, number)
+        assert take(log, path, revision=log.last_sequence() + 1, **declared).new == {}
+        assert holds() == (hardware, number)
+    assert verify(log) == []
+
+
+def test_a_declaration_takes_the_place_of_none_and_can_be_taken_back(log: EventLog, tmp_path: Path) -> None:
+    """A row that needs no declaration, then the commit of its engine, then (`--correct`) none again; that is retracted."""
+    place = write_run(tmp_path / "in", 7, "2026-01-05T06:00:00Z", [row(4, image=None)])
+    unknown, known = "unknown:vllm", f"commit:vllm/{'a' * 40}"
+
+    def holds() -> tuple[str, int]:
+        (point,) = points(log)
+        return point["build_id"], log.store.read("points").height
+
+    take(log, place)
+    assert holds() == (unknown, 1)
+    take(log, place, engine_commit="a" * 40)
+    assert holds() == (known, 2)
+    take(log, place, revision=log.last_sequence() + 1)
+    assert holds() == (unknown, 3)
+    (last,) = points(log)
+    retract(log, last["point_id"], "the commit is right after all", NOW)
+    following.refresh(log)
+    found = [point for point in points(log) if point["retraction"] is None]
+    assert [point["build_id"] for point in found] == [known]
+    assert verify(log) == []

@@ -148,6 +148,8 @@ class ResultRecorded(Payload):
     record: Annotated[dict[str, Any], AfterValidator(_keepable)]
     settings: dict[str, str] = Field(default_factory=dict)
     settings_named: dict[str, str] = Field(default_factory=dict)
+    revision: int = Field(default=0, ge=0)
+    """Above 0 where the user went back to what was declared before (`--correct`): the same fact, said anew."""
 
     @property
     def subject(self) -> str:
@@ -155,7 +157,7 @@ class ResultRecorded(Payload):
 
     def body(self) -> dict[str, Any]:
         """Return the record itself and not pydantic's copy of it, which would replace what JSON can spell and UTF-8 cannot."""
-        empty = {name for name in ("settings", "settings_named") if not getattr(self, name)}
+        empty = {name for name in ("settings", "settings_named", "revision") if not getattr(self, name)}
         return {**self.model_dump(mode="json", exclude={"record", *empty}), "record": self.record}
 
 

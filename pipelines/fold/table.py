@@ -119,7 +119,7 @@ class Points:
                 told = self.log.about(again, "ResultRecorded", up_to=last)
                 mapped = recorded(told, known.starts())
                 replaced = _keys(told)
-            rows, flipped = _reused(scan, points.completed(mapped.rows, known), again)
+            rows, flipped = _reused(scan, points.completed(mapped.rows, known), again, earlier - again)
             if not flipped:
                 return Step(rows, events, known, refused, after, replaced=replaced)
             changed |= flipped
@@ -188,11 +188,13 @@ def _covers(prepared: Prepared | None, last: int) -> bool:
     return prepared is not None and prepared.added.height == last and last > 0
 
 
-def _reused(scan: pl.LazyFrame, rows: pl.DataFrame, but: set[str]) -> tuple[pl.DataFrame, set[str]]:
-    """Return *rows* with `reused`, and the runs of the table, those in *but* aside, whose points are told otherwise by them."""
-    columns = (*reuse.CLAIM, *runs.KEY, "reused")
-    keys = rows["measurement_key"].unique().implode()
-    claims = scan.select(columns).filter(pl.col("measurement_key").is_in(keys)).collect().with_columns(subject=SUBJECT)
+def _reused(scan: pl.LazyFrame, rows: pl.DataFrame, but: set[str], earlier: set[str]) -> tuple[pl.DataFrame, set[str]]:
+    """Return *rows* with `reused`, and the runs of the table, those in *but* aside, whose points are told otherwise by them.
+
+    *earlier* are the runs of *rows* that have other points in the table.
+    """
+    columns = (*reuse.CLAIM, "reused")
+    claims = scan.select(columns).filter(_claimed(rows, earlier)).collect().with_columns(subject=SUBJECT)
     claims = claims.filter(~pl.col("subject").is_in(sorted(but)))
     if claims.is_empty():
         return reuse.marked(rows), set()
@@ -200,6 +202,16 @@ def _reused(scan: pl.LazyFrame, rows: pl.DataFrame, but: set[str]) -> tuple[pl.D
     own, others = together.head(rows.height), together.tail(claims.height)
     differ = (others["reused"] != claims["reused"]) | (others["measured_at"] != claims["measured_at"])
     return rows.with_columns(own["reused"], own["measured_at"]), set(claims.filter(differ)["subject"].to_list())
+
+
+def _claimed(rows: pl.DataFrame, earlier: set[str]) -> pl.Expr:
+    """Say of points of the table whether they may be the same measurement as one of *rows*, or the same record of its run."""
+    same = pl.col("measurement_key").is_in(rows["measurement_key"].unique().implode())
+    again = rows.with_columns(subject=SUBJECT).filter(pl.col("subject").is_in(sorted(earlier)))
+    if again.is_empty():
+        return same
+    ids, hashes = (again[name].unique().implode() for name in ("run_id", "record_hash"))
+    return same | (pl.col("run_id").is_in(ids) & pl.col("record_hash").is_in(hashes))
 
 
 _NUMBER = pl.col("run_id").str.replace_all("%", "%25", literal=True).str.replace_all("/", "%2F", literal=True)

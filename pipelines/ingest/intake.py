@@ -22,8 +22,8 @@ import polars as pl
 
 from changelog.projects import project_of_file
 from pipelines.announcing import Announce
-from pipelines.fold.runs import fold as fold_runs
 from pipelines.ingest import formats
+from pipelines.ingest.corrections import restated
 from pipelines.ingest.files import (
     READING,
     Chunk,
@@ -40,7 +40,7 @@ from pipelines.ingest.sides import REUSE_SOURCE, Content, Declared, Side, Sides,
 from pipelines.workers.registry import open_workers
 from warehouse.canonical import bytes_hash
 from warehouse.errors import InputError, UpstreamError
-from warehouse.events import Event, RecordQuarantined, RunReported, file_subject, payload_of
+from warehouse.events import Event, RecordQuarantined, file_subject
 from warehouse.log import ROWS, EventLog, frame_of
 
 CHUNK_BYTES = 16 * 1024**2
@@ -102,7 +102,7 @@ def ingest(
     intake = Intake()
     course = _Course(intake, declared, recorded_at, mirrors, announce, workers, mapped=fold is not None)
     found = list(find_inputs(paths, course.is_upstream))
-    appender = _Appender(log, intake, fold)
+    appender = _Appender(log, intake, fold, declared.revision)
     for outcome in course.outcomes(log, found):
         intake.add(outcome)
         appender.add(outcome)
@@ -113,8 +113,8 @@ def ingest(
 class _Appender:
     """Gathers the rows of chunks into commits."""
 
-    def __init__(self, log: EventLog, intake: Intake, fold: Fold | None) -> None:
-        self.log, self.intake, self.fold = log, intake, fold
+    def __init__(self, log: EventLog, intake: Intake, fold: Fold | None, revision: int) -> None:
+        self.log, self.intake, self.fold, self.revision = log, intake, fold, revision
         self.rows: list[pl.DataFrame] = []
         self.mapped: list[pl.DataFrame] = []
         self.height = 0
@@ -129,29 +129,14 @@ class _Appender:
     def flush(self) -> None:
         if not self.height:
             return
-        added = self.log.append_frame(_news(self.log, pl.concat(self.rows)))
+        rows, mapped = pl.concat(self.rows), pl.concat(self.mapped)
+        if self.revision:
+            rows, mapped = restated(self.log, rows, mapped, self.revision)
+        added = self.log.append_frame(rows)
         self.intake.new.update(dict(added["event_type"].value_counts().iter_rows()))
         if self.fold is not None and not added.is_empty():
-            self.fold(added, pl.concat(self.mapped))
+            self.fold(added, mapped)
         self.rows, self.mapped, self.height = [], [], 0
-
-
-def _news(log: EventLog, rows: pl.DataFrame) -> pl.DataFrame:
-    """Leave out corrections of runs that say what holds already, so that the same one may be made twice."""
-    corrections = rows.filter(
-        (pl.col("event_type") == "RunReported") & pl.col("payload").str.contains('"revision":', literal=True)
-    )
-    if corrections.is_empty():
-        return rows
-    held = fold_runs(log.about(set(corrections["subject"].to_list()), "RunReported")).by_subject
-    same = [
-        event_id
-        for event_id, payload in corrections.select("event_id", "payload").iter_rows()
-        if isinstance(report := payload_of("RunReported", payload), RunReported)
-        and report.subject in held
-        and report.model_copy(update={"revision": held[report.subject].report.revision}) == held[report.subject].report
-    ]
-    return rows.filter(~pl.col("event_id").is_in(same))
 
 
 @dataclass

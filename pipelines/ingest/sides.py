@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import orjson
 
@@ -204,7 +205,7 @@ def derived_run(origin: Origin, settings: dict[str, str], revision: int) -> RunR
     )
 
 
-def settings_of(own: RecordFormat, given: Given, fields: tuple[str, ...]) -> dict[str, dict[str, str]]:
+def settings_of(own: RecordFormat, given: Given, fields: tuple[str, ...]) -> dict[str, Any]:
     """Return the `settings` and `settings_named` of an event whose reading took *fields* (its `declared`) from *given*.
 
     The zone is no field of a record; it counts for formats that have a clock.
