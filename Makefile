@@ -14,7 +14,7 @@ demo: $(INSTALLED)  ## sample fleet, from raw files to a page
 
 test: $(INSTALLED_DEV)  ## layers and tests
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 soak: $(INSTALLED_DEV)  ## crashes, races, full disks and a thousand nights, at length
 	SHIFTLOG_SOAK=1 $(BIN)/python -m pytest -n 2 tests/soak

@@ -77,10 +77,13 @@ def hashes(log: EventLog) -> dict[str, str]:
     return {name: content_hash(frame) for name, frame in tables.items()}
 
 
-@pytest.fixture
-def both(log: EventLog, tmp_path: Path) -> EventLog:
-    first_night(log, tmp_path / "runs")
-    second_night(log, tmp_path / "runs")
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> EventLog:
+    """Return the log of a warehouse that saw both nights; nobody may change it."""
+    place = tmp_path_factory.mktemp("both")
+    log = EventLog(Store(str(place / "warehouse")))
+    first_night(log, place / "runs")
+    second_night(log, place / "runs")
     return log
 
 

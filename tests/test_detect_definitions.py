@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pipelines.detect import health
 from pipelines.detect.night import compared, detect
 from tests.fleet import CELLS, curve, points, quiet
+from tests.lengths import either
 
 DEFINITIONS = ("inferencex", "per role", "vllm bench serve")
 FACTOR = dict(zip(DEFINITIONS, (1.0, 0.5, 1.9), strict=True))
@@ -53,7 +54,7 @@ def facts(frames):
     )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=either(40, 200), deadline=None)
 @given(RUNS, st.booleans())
 def test_no_diff_is_of_two_definitions(runs, floor):
     frames = measured(runs, lambda place: f"run {place}")
@@ -66,7 +67,7 @@ def test_no_diff_is_of_two_definitions(runs, floor):
         assert definition.get(row["from_run_id"]) == definition.get(row["to_run_id"])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=either(40, 200), deadline=None)
 @given(RUNS, st.booleans())
 def test_a_curve_says_of_each_definition_what_it_says_without_the_others(runs, one_run):
     """Baselines pooled from repeats included; also where one run measured a curve by two definitions."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pipelines.detect.night import detect
 from tests.fleet import CELLS, curve, points, quiet
+from tests.lengths import either
 
 HARMLESS = {"environment", "measurement"}
 SLOW = 0.92
@@ -100,7 +101,7 @@ SAME_IMAGE_RUN = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=either(40, 200), deadline=None)
 @given(st.lists(SAME_IMAGE_RUN, min_size=2, max_size=7), st.booleans())
 def test_one_image_whatever_happens(runs, floor):
     found = attributions(*((QUIET,) if floor else ()), *(curve("A", **run) for run in runs))

@@ -26,6 +26,7 @@ from pipelines.ingest.tools.inferencex_evals import (
     read_api,
     sidecar_settings,
 )
+from tests.lengths import either
 from tests.mutated import mutations
 from warehouse.cell import curve_id
 from warehouse.errors import InputError
@@ -348,20 +349,20 @@ def check(read: Any, origin: Any, record: dict[str, Any]) -> None:
         assert str(error)
 
 
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=either(50, 200), deadline=None)
 @given(record=mutations(row()))
 def test_a_mutated_row_is_refused_or_finite(record: dict[str, Any]) -> None:
     check(read_aggregate, origin_aggregate, record)
     check(read_aggregate, origin_aggregate, clean_aggregate(record))
 
 
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=either(50, 200), deadline=None)
 @given(record=mutations(api_row()))
 def test_a_mutated_row_of_the_api_is_refused_or_finite(record: dict[str, Any]) -> None:
     check(read_api, origin_api, record)
 
 
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=either(50, 200), deadline=None)
 @given(record=mutations(meta_env()))
 def test_a_mutated_meta_env_is_refused_or_declares(record: dict[str, Any]) -> None:
     try:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from pipelines.ingest import inputs
 from pipelines.ingest.inputs import Found, Ignored, InputFile, Repository, Unreadable, find_inputs
+from tests.lengths import either
 from warehouse.errors import InputError
 
 DATA = b'[{"a": 1}]'
@@ -193,7 +194,7 @@ def test_a_damaged_member_does_not_cost_its_neighbours(tmp_path: Path) -> None:
     assert entries[1].read() == DATA
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=either(50, 150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.integers(0, 10_000), value=st.integers(1, 255), place2=st.integers(0, 10_000), value2=st.integers(0, 255))
 def test_no_damage_to_an_archive_is_a_crash(tmp_path: Path, place: int, value: int, place2: int, value2: int) -> None:
     data = bytearray(zipped({"a.json": DATA, "b.json.gz": gzip.compress(DATA, mtime=0), "c/d.zip": zipped({"e.json": DATA})}))

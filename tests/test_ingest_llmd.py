@@ -15,6 +15,7 @@ from hypothesis import settings as hypothesis_settings
 from pipelines.ingest.reading import Given, Reading
 from pipelines.ingest.tools import llmd_stack
 from pipelines.ingest.tools.llmd import FORMAT_V01, FORMAT_V02, FORMATS, read_v01, read_v02
+from tests.lengths import either
 from tests.mutated import mutations, refused_or_finite
 from warehouse.canonical import canonical_json
 from warehouse.errors import InputError
@@ -494,14 +495,14 @@ def test_formats_do_not_clash() -> None:
         assert [one for one in FORMATS if one.recognises(record)] == [own]
 
 
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=either(50, 200), deadline=None)
 @given(record=mutations(report()))
 def test_a_mutated_report_is_refused_or_finite(record: dict[str, Any]) -> None:
     refused_or_finite(read_v02, record, NOTHING)
     _stored(FORMAT_V02, record)
 
 
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=either(50, 200), deadline=None)
 @given(record=mutations(old_report("vllm-benchmark", max_concurrency=8)))
 def test_a_mutated_old_report_is_refused_or_finite(record: dict[str, Any]) -> None:
     refused_or_finite(read_v01, record, NOTHING)

@@ -17,6 +17,7 @@ from pipelines.ingest.json_text import LeftOut
 from pipelines.ingest.reading import EvalReading, Given
 from pipelines.ingest.tools.lm_eval import FORMAT, hints, origin, read, unpack
 from pipelines.ingest.tools.lm_eval_kept import arguments_of, kept
+from tests.lengths import either
 from tests.mutated import mutations
 from warehouse.canonical import canonical_json
 from warehouse.cell import curve_id
@@ -254,7 +255,7 @@ def test_samples_are_known_and_nothing_is_taken_from_them() -> None:
     assert not FORMAT.recognises(sample)
 
 
-@hypothesis_settings(max_examples=300, deadline=None)
+@hypothesis_settings(max_examples=either(50, 300), deadline=None)
 @given(record=mutations(results()))
 def test_a_mutated_file_is_refused_or_finite(record: dict[str, Any]) -> None:
     for one in (record, kept(record)):

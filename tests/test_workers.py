@@ -47,7 +47,6 @@ from warehouse.store import Store
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 ROOT = Path(__file__).resolve().parents[1]
 NEEDS_RAY = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (pip install 'shiftlog[ray]')")
-pytestmark = pytest.mark.xdist_group("workers")  # under `--dist loadgroup` one Ray cluster serves them all
 LIMIT = 4  # two workers, two parts each
 
 

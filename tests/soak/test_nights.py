@@ -29,11 +29,11 @@ def test_nightly_appends_keep_few_files(tmp_path: Path, rounds: Callable[[int, i
     warehouse = tmp_path / "warehouse"
     log = EventLog(Store(str(warehouse)))
     runs = []
-    for night in range(1, rounds(40, 1000) + 1):
+    for night in range(1, rounds(30, 1000) + 1):
         runs.append(write_night(tmp_path / "in", night, ("h200",)))
         ingest(log, (str(runs[-1]),), Declared(), recorded_at=NOW, mirrors=warehouse / "mirrors", announce=lambda _name: None)
         refresh(log)
-        if night % 20 == 0:
+        if night % 15 == 0:
             files = live_files(warehouse)
             assert max(files.values()) <= min(MOST_FILES, night + 1), f"night {night}: {files}"
     assert_kept(warehouse, runs)
