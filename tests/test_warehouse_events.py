@@ -123,9 +123,9 @@ NUMBERS = [
 def test_the_bytes_of_numbers_are_fixed(number: float, text: str) -> None:
     assert canonical_json(number) == text
     assert canonical_json({"a": [number]}) == f'{{"a":[{text}]}}'
-    assert canonical_records([orjson.loads(f'{{"a":[{number!r}]}}')] if number is not True else [{"a": [True]}])[0] == [
-        f'{{"a":[{text}]}}'.encode()
-    ]
+    spelled = "true" if number is True else repr(number)
+    for record in (f'{{"a":[{spelled}]}}', f'{{"b":"1.0,","a":{spelled}}}'):
+        assert canonical_records([orjson.loads(record)])[0] == [canonical_json(json.loads(record)).encode()]
     assert number is True or float(text) == float(number)
 
 

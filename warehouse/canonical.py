@@ -45,8 +45,23 @@ def canonical_records(records: Sequence[dict[str, Any]]) -> tuple[list[bytes], p
     column = pl.Series("text", texts, dtype=pl.Binary).cast(pl.String)
     whole = column.str.contains(_WHOLE).arg_true().to_list()
     for index in whole:
-        texts[index] = _encoded(records[index])
+        texts[index] = _flat(records[index]) or _encoded(records[index])
     return texts, pl.Series("text", texts, dtype=pl.Binary).cast(pl.String) if whole else column
+
+
+def _flat(record: dict[str, Any]) -> bytes:
+    """Return the canonical JSON of a record that orjson has parsed and that is flat; empty where it must be looked at deeply."""
+    whole: dict[str, int] = {}
+    for key, value in record.items():
+        kind = type(value)
+        if kind is float:
+            if value.is_integer():
+                if not -_HUGE < value < _HUGE:
+                    return b""
+                whole[key] = int(value)
+        elif kind is dict or kind is list:
+            return b""
+    return orjson.dumps({**record, **whole}, option=_OPTIONS)
 
 
 def _dumped(record: dict[str, Any]) -> bytes:

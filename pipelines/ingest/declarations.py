@@ -209,9 +209,15 @@ def zone_of(text: str) -> Any:
 
 def placed(naive: datetime, declared: Mapping[str, str], field: str) -> datetime:
     """Return a time that a record writes without a zone as an instant; raises InputError asking for `timezone` by name."""
-    from datetime import UTC
-
     zone = declared.get("timezone")
     if zone is None:
         raise InputError(f"{field}: {naive.isoformat()} has no time zone; declare timezone (UTC, +08:00, Europe/Berlin)")
+    return _placed(naive, zone)
+
+
+@lru_cache(maxsize=32_768)
+def _placed(naive: datetime, zone: str) -> datetime:
+    """Return an instant; it is asked for twice, for the run of a record and for the record."""
+    from datetime import UTC
+
     return naive.replace(tzinfo=zone_of(zone)).astimezone(UTC)

@@ -124,6 +124,13 @@ class _File:
             self.givens[key] = Given(started, self.declared.of_records, self.named.get(record_format.name, {}))
         return self.givens[key]
 
+    def undated(self, record_format: RecordFormat) -> Given:
+        """Return what else is known of records of a format whose run is still to be told."""
+        key = ("", record_format.name)
+        if key not in self.givens:
+            self.givens[key] = Given(declared=self.declared.of_records, named=self.named.get(record_format.name, {}))
+        return self.givens[key]
+
 
 def read_chunk(chunk: Chunk) -> Outcome:
     """Return what the files of *chunk* hold; nothing that a file holds raises."""
@@ -320,8 +327,7 @@ class _Chunk:
         """Return the run of a record: that of its `run.json`, else the declared one, else what it states by itself."""
         run = file.dated
         if run is None:
-            given = Given(declared=file.declared.of_records, named=file.named.get(own.name, {}))
-            origin = formats.origin(own, item.value, given)
+            origin = formats.origin(own, item.value, file.undated(own))
             if origin is None:
                 raise InputError(file.handed_on or _no_run(file.piece))
             if (run := file.by_origin.get(origin)) is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time
+from datetime import UTC, date, datetime, time
+from functools import lru_cache
 
 from pipelines.ingest.declarations import placed
 from pipelines.ingest.reading import Given, Origin
@@ -13,7 +14,11 @@ LOCAL = "local"
 
 def day_run(clock: datetime) -> Origin:
     """Return the run of the UTC day of *clock*: a sweep of many files is one run, and the next night's is another."""
-    day = clock.astimezone(UTC).date()
+    return _run_of(clock.astimezone(UTC).date())
+
+
+@lru_cache(maxsize=1024)
+def _run_of(day: date) -> Origin:
     return Origin(LOCAL, f"day-{day.isoformat()}", datetime.combine(day, time(), UTC), name="results of one UTC day")
 
 

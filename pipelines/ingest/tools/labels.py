@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from pipelines.ingest.tools.plain_names import device_name
@@ -81,6 +82,12 @@ _FINDERS: dict[str, Finder] = {
 }
 
 
+@lru_cache(maxsize=16_384)
+def _found(key: str, name: str) -> Collection[str]:
+    """Return what a name tells of a key; folders are asked for every file in them."""
+    return _FINDERS[key](name)
+
+
 def told_by_names(path: PurePosixPath, keys: Collection[str]) -> dict[str, str]:
     """Return what the name of a file, else of its folders, tells of *keys* (of `declarations.KEYS`).
 
@@ -90,7 +97,7 @@ def told_by_names(path: PurePosixPath, keys: Collection[str]) -> dict[str, str]:
     names = [part.lower()[:MAX_LABEL] for part in reversed(path.parts)]
     found = {}
     for key in keys:
-        values = next((values for name in names if (values := _FINDERS[key](name))), ())
+        values = next((values for name in names if (values := _found(key, name))), ())
         if len(values) == 1:
             found[key] = next(iter(values))
     return found

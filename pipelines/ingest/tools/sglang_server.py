@@ -8,7 +8,10 @@ Field meanings: SGLang `python/sglang/srt/server_args.py` (Apache-2.0).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
+
+import orjson
 
 from pipelines.ingest.tools.fields import count, flag, plain, text
 from pipelines.ingest.tools.plain_names import model_name, precision_of
@@ -26,6 +29,8 @@ ALLOWED = frozenset({
 """Keys of `server_info` that are kept."""
 ROLES = ("prefill", "decode")
 MAX_SERVERS = 1000
+MAX_REMEMBERED = 64 * 1024
+"""Longest text of a `server_info` that is reduced once for all records alike (a sweep shares its server)."""
 _FLAGS = {
     "model": "model_path", "tp": "tp_size", "tensor_parallel_size": "tp_size", "pp": "pp_size",
     "pipeline_parallel_size": "pp_size", "dp": "dp_size", "data_parallel_size": "dp_size", "ep": "ep_size",
@@ -38,6 +43,19 @@ def reduced(info: Any) -> Any:
     """Return the part of a `server_info` that is kept; of what is no object its kind, so that reading tells of it."""
     if not isinstance(info, dict):
         return info if info is None else f"({type(info).__name__})"
+    try:
+        told = orjson.dumps(info)
+    except TypeError:  # an integer beyond 64 bits, or too many levels
+        return _reduced(info)
+    return dict(_reduced_text(told)) if len(told) <= MAX_REMEMBERED else _reduced(info)
+
+
+@lru_cache(maxsize=256)
+def _reduced_text(info: bytes) -> dict[str, Any]:
+    return _reduced(orjson.loads(info))
+
+
+def _reduced(info: dict[str, Any]) -> dict[str, Any]:
     kept = plain(info, ALLOWED)
     for key in _PATHS:
         if isinstance(kept.get(key), str):

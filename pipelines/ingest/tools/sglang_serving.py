@@ -47,8 +47,8 @@ _PLAIN = {int, float, bool, type(None)}
 
 def clean(record: dict[str, Any]) -> dict[str, Any]:
     """Return *record* without lists of requests, texts, paths and most of `server_info`; errors are counted."""
-    kept = {key: value for key, value in record.items() if type(value) in _PLAIN or _harmless(key, value)}
-    kept = without_private(kept)
+    gone = {key for key, value in record.items() if type(value) not in _PLAIN and not _harmless(key, value)}
+    kept = without_private({key: value for key, value in record.items() if key not in gone})
     if "server_info" in record:
         kept["server_info"] = sglang_server.reduced(record["server_info"])
     if isinstance(record.get("cache_report"), dict):
