@@ -406,7 +406,7 @@ def test_reports_without_timed_requests_are_refused() -> None:
     sessions = report()
     sessions["results"] = {"session_performance": {"sessions": {"total": 3}}}
     assert "no request is timed" in refusal(sessions)
-    assert "1.7 is not known" in refusal(report() | {"version": "1.7"})
+    assert "'1.7' is not known" in refusal(report() | {"version": "1.7"})
 
 
 def test_lists_that_do_not_go_together_are_refused() -> None:

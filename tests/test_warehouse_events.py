@@ -305,3 +305,10 @@ def test_iso_and_parse_instant_agree(moment: datetime, hours: int) -> None:
     assert text is not None
     assert text.endswith("Z")
     assert parse_instant(text, "t") == instant
+
+
+def test_a_reason_is_one_line_whatever_a_stranger_wrote_into_it() -> None:
+    fault = RecordQuarantined(
+        name="a.json", sha256="a" * 64, position="/0", reason=" version: \n\n 7\r\u2028\tis \x0b not known\n"
+    )
+    assert fault.reason == "version: 7 is not known"

@@ -34,6 +34,11 @@ def _storable(text: str) -> str:
     return text[:MAX_LABEL].encode("utf-8", "replace").decode()
 
 
+def _one_line(text: str) -> str:
+    """Return *text*, white space of any kind as one space: a reason is told in one line, whatever of a stranger's is in it."""
+    return _storable(" ".join(text.split()))
+
+
 def _keepable(record: dict[str, Any]) -> dict[str, Any]:
     """Return *record* where it is not nested too deeply for every JSON reader; raises ValueError where it is."""
     level: list[Any] = [record]
@@ -51,6 +56,8 @@ def _keepable(record: dict[str, Any]) -> dict[str, Any]:
 
 Label = Annotated[str, AfterValidator(_storable)]
 """A stranger's text about a source; it must never cost the fact itself."""
+Line = Annotated[str, AfterValidator(_one_line)]
+"""Such a text in one line."""
 
 
 class Frozen(BaseModel):
@@ -171,7 +178,7 @@ class RecordQuarantined(Payload):
     name: Label
     sha256: str
     position: Label
-    reason: Label
+    reason: Line
     excerpt: Label = ""
 
     @property

@@ -57,7 +57,7 @@ _LIKE_V02 = re.compile(r"^[\"']?results[\"']?:", re.M)
 def read_v01(record: dict[str, Any], given: Given) -> Reading:
     """Return a report of version 0.1 as a reading; raises InputError naming the field that is wrong or missing."""
     if str(record.get("version")) != "0.1":
-        raise InputError(f"version: {str(record.get('version'))[:20]} is not known (0.1, 0.2 and 0.2.1 are)")
+        raise InputError(f"version: {str(record.get('version'))[:20]!r} is not known (0.1, 0.2 and 0.2.1 are)")
     scenario, metrics = mapping(record, "scenario", ""), mapping(record, "metrics", "")
     load = llmd_load.load_v01(scenario)
     if load.tool == "nop" or _is_sessions(scenario):
@@ -96,7 +96,7 @@ def read_v01(record: dict[str, Any], given: Given) -> Reading:
 def read_v02(record: dict[str, Any], given: Given) -> Reading:
     """Return a report of version 0.2 or 0.2.1 as a reading; raises InputError naming the field that is wrong or missing."""
     if str(record.get("version")) not in ("0.2", "0.2.1"):
-        raise InputError(f"version: {str(record.get('version'))[:20]} is not known (0.1, 0.2 and 0.2.1 are)")
+        raise InputError(f"version: {str(record.get('version'))[:20]!r} is not known (0.1, 0.2 and 0.2.1 are)")
     run, scenario = mapping(record, "run", ""), mapping(record, "scenario", "")
     results = mapping(record, "results", "")
     where = "results.request_performance.aggregate"
