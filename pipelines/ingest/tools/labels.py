@@ -82,10 +82,10 @@ _FINDERS: dict[str, Finder] = {
 }
 
 
-@lru_cache(maxsize=16_384)
-def _found(key: str, name: str) -> Collection[str]:
-    """Return what a name tells of a key; folders are asked for every file in them."""
-    return _FINDERS[key](name)
+@lru_cache(maxsize=4096)
+def _found(name: str) -> dict[str, Collection[str]]:
+    """Return what a name tells, by key; folders are asked for every file in them, and most tell nothing."""
+    return {key: values for key, find in _FINDERS.items() if (values := find(name))}
 
 
 def told_by_names(path: PurePosixPath, keys: Collection[str]) -> dict[str, str]:
@@ -94,10 +94,10 @@ def told_by_names(path: PurePosixPath, keys: Collection[str]) -> dict[str, str]:
     Such names hold `tp8`, `tep8` (tensor- and expert-parallel), `dep8` (with data-parallel attention), `isl8192`, `1k8k`,
     `conc32`, `fp8`, `h100`. The nearest name counts; one that tells two things of a key tells nothing.
     """
-    names = [part.lower()[:MAX_LABEL] for part in reversed(path.parts)]
+    telling = [told for part in reversed(path.parts) if (told := _found(part.lower()[:MAX_LABEL]))]
     found = {}
-    for key in keys:
-        values = next((values for name in names if (values := _found(key, name))), ())
+    for key in keys if telling else ():
+        values = next((told[key] for told in telling if key in told), ())
         if len(values) == 1:
             found[key] = next(iter(values))
     return found
