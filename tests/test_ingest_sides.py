@@ -114,6 +114,9 @@ def test_a_declared_record_is_a_point_that_says_what_was_declared(log: EventLog,
 
 def test_what_is_missing_is_asked_for_by_name(log: EventLog, tmp_path: Path) -> None:
     path = write(tmp_path / "in/serve.json", serve())
+    (fault,) = take(log, path).quarantined
+    assert "no time zone; declare timezone" in fault.reason
+    assert "; engine, hardware, num_gpus, precision: not in the record; declare in a shiftlog.yaml" in fault.reason, "at once"
     (fault,) = take(log, path, timezone="UTC").quarantined
     assert fault.reason.startswith("engine, hardware, num_gpus, precision: not in the record; declare in a shiftlog.yaml")
     (fault,) = take(log, path, **{key: value for key, value in WHOLE.items() if key != "timezone"}).quarantined

@@ -19,6 +19,8 @@ from warehouse.cell import IDENTITY_FIELDS
 from warehouse.errors import InputError
 from warehouse.vocabulary import Name
 
+ASKED = "not in the record; declare"
+"""What is said of fields that the user is asked for."""
 FROM_NAME = " (file name)"
 """What is put behind a field that the name of a file or folder told."""
 INTERACTIVITY = ("mean", "median", "p90", "p99", "p999")
@@ -71,7 +73,7 @@ class Facts:
         if self.missing:
             wanted = sorted(set(self.missing), key=list(KEYS).index)
             example = f"--set {wanted[0]}={KEYS[wanted[0]].example}"
-            raise InputError(f"{', '.join(wanted)}: not in the record; declare in a shiftlog.yaml beside it or with {example}")
+            raise InputError(f"{', '.join(wanted)}: {ASKED} in a shiftlog.yaml beside it or with {example}")
 
 
 @dataclass(frozen=True, kw_only=True)

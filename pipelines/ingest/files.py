@@ -23,6 +23,7 @@ import polars as pl
 from changelog import files as upstream_files
 from changelog.facts import UpstreamFact, UpstreamFault
 from pipelines.ingest import formats, run_facts, runs, values
+from pipelines.ingest.assembling import ASKED
 from pipelines.ingest.excerpts import masked
 from pipelines.ingest.inputs import RUN_FILE, TEXT_SUFFIXES
 from pipelines.ingest.json_text import EXCERPT, Fault, Item, LeftOut
@@ -327,9 +328,7 @@ class _Chunk:
         """Return the run of a record: that of its `run.json`, else the declared one, else what it states by itself."""
         run = file.dated
         if run is None:
-            origin = formats.origin(own, item.value, file.undated(own))
-            if origin is None:
-                raise InputError(file.handed_on or _no_run(file.piece))
+            origin = self._origin(file, item, own)
             if (run := file.by_origin.get(origin)) is None:
                 run = file.by_origin[origin] = derived_run(origin, file.declared.settings, self.chunk.declared.revision)
         elif file.handed_on and not _has_clock(own, item.value, file.given(run, own)):
@@ -337,6 +336,22 @@ class _Chunk:
         if run.declared or run.derived:
             run = file.told_runs.setdefault(run.subject, run)
         return run
+
+    @staticmethod
+    def _origin(file: _File, item: Item, own: RecordFormat) -> Origin:
+        """Return the run that a record states by itself; raises InputError telling all it lacks: nobody is asked twice."""
+        given = file.undated(own)
+        try:
+            if (origin := formats.origin(own, item.value, given)) is not None:
+                return origin
+            undated = file.handed_on or _no_run(file.piece)
+        except InputError as error:
+            undated = str(error)
+        try:
+            formats.read(own, formats.cleaned(own, item.value), given)
+        except InputError as error:
+            undated += f"; {error}" if ASKED in str(error) else ""
+        raise InputError(undated)
 
     def _other(self, file: _File, item: Item, kind: Kind) -> None:
         """Take what is no result: a run object, an evaluation, or a fault."""

@@ -11,7 +11,7 @@ import math
 from pathlib import PurePosixPath
 from typing import Any
 
-from pipelines.ingest.assembling import Told, assembled
+from pipelines.ingest.assembling import ASKED, Told, assembled
 from pipelines.ingest.declarations import KEYS
 from pipelines.ingest.numbers import is_number, metric, whole
 from pipelines.ingest.reading import Dictionary, Field, Given, Reading, RecordFormat
@@ -44,7 +44,7 @@ def with_lengths(told: Told, given: Given) -> Reading:
     missing = [key for key in ("isl", "osl") if getattr(told, key) is None and _said(key, given) is None]
     if missing:
         example = f"{missing[0]}={KEYS[missing[0]].example}"
-        raise InputError(f"{', '.join(missing)}: not in the record; declare in a shiftlog.yaml beside it or with --set {example}")
+        raise InputError(f"{', '.join(missing)}: {ASKED} in a shiftlog.yaml beside it or with --set {example}")
     return assembled(told, given)
 
 
