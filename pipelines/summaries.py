@@ -66,10 +66,10 @@ def _passed_over(known: int) -> str:
 
 
 def say_reused(store: Store) -> None:
-    """Say how many points stand under more than one run."""
+    """Say how many points say once more what another one says: under another run, or with an earlier declaration."""
     reused = store.collect("points", store.scan("points").select(pl.col("reused").sum())).item() or 0
     if reused:
-        say(f"  {_count(reused, 'point')} repeat a record of another run to the last digit and count once (column `reused`)")
+        say(f"  not counted again: {_count(reused, 'point')} measured by another run or declared anew since (column `reused`)")
 
 
 def _some(names: list[str]) -> str:
