@@ -342,6 +342,8 @@ def test_children_start_whichever_way_the_parent_was_started(way: str, tmp_path:
     assert _run(arguments[way], tmp_path) == (0, "[0, 1, 4, 9, 16]\n", "")
 
 
+RAY_ITSELF = re.compile(r"\[[-\d]+ [:,\d]+ [EWI] \d+ \d+\] \w+\.cc:\d+: ")
+"""A line of Ray's native log: its threads may still tell of a task that was dropped before we could close."""
 SLEEPING = """
 import sys
 from contextlib import closing
@@ -390,7 +392,8 @@ def test_an_interrupt_ends_all_at_once_and_says_nothing(spec: str, tmp_path: Pat
     program = _sleeping(named, tmp_path)
     os.killpg(program.pid, signal.SIGINT)
     out, errors = program.communicate(timeout=120)
-    assert (program.returncode, out, errors) == (130, "", "")
+    said = [line for line in errors.splitlines() if not (spec == "ray" and RAY_ITSELF.match(line))]
+    assert (program.returncode, out, said) == (130, "", [])
     assert len(_sleepers(tmp_path)) == 2
     assert all(_eventually(lambda pid=pid: _gone(pid)) for pid in _sleepers(tmp_path))
 

@@ -14,7 +14,9 @@ import os
 import pickle
 import platform
 import socket
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from typing import Any, cast
@@ -50,7 +52,8 @@ class RayCluster:
         try:
             yield from in_order(parts, limit, submit, ray.get)
         except KeyboardInterrupt:
-            self.close()
+            with _unheard():
+                self.close()
             raise
         except ray.exceptions.RayError as error:
             raise self._told(error) from error
@@ -103,6 +106,21 @@ class RayCluster:
             f"a worker of the Ray cluster was lost ({type(error).__name__}), most likely for lack of memory; nothing is half "
             "done: run it again on nodes with more memory, or with --workers processes:1"
         )
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Let nothing reach stderr meanwhile: there Ray's own threads tell of tasks that they drop, whatever its log level."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _knock(address: str) -> None:
