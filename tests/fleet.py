@@ -37,8 +37,10 @@ def metrics(concurrency: int, speed: float = 1.0, wait: float = 0.0, skew: float
         "steady_output_tput_per_gpu": concurrency * TOKENS / e2el / GPUS,
         "ttft_median": ttft,
         "ttft_mean": ttft * 1.2 + e2el * wait,
+        "ttft_p99": ttft * 1.5,
         "tpot_median": tpot,
         "tpot_mean": tpot,
+        "tpot_p99": tpot * 1.1,
         "e2el_median": e2el,
         "e2el_mean": mean,
     }
