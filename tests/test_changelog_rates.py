@@ -592,7 +592,7 @@ def anew(log: EventLog) -> pl.DataFrame:
     return read_table(log, "rates").sort(RATES.order, maintain_order=True)
 
 
-@settings(max_examples=either(6, 20), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=either(4, 20), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(st.lists(Rates, max_size=4), min_size=1, max_size=4))
 def test_step_by_step_the_table_is_that_made_at_once(tmp_path_factory: pytest.TempPathFactory, batches: list[Any]) -> None:
     log = EventLog(Store(str(tmp_path_factory.mktemp("steps") / "warehouse")))

@@ -162,7 +162,7 @@ def places(log: EventLog) -> pl.DataFrame:
     return log.read().group_by("subject").agg(*ends).sort("subject")
 
 
-@settings(max_examples=either(6, 40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=either(4, 40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(batches=batches)
 def test_step_by_step_or_at_once(tmp_path_factory: pytest.TempPathFactory, batches: list[tuple[list[Event], bool]]) -> None:
     log = EventLog(Store(str(tmp_path_factory.mktemp("steps") / "w")))

@@ -28,7 +28,7 @@ def said(point: dict[str, Any]) -> str:
     return point["build_id"].removeprefix("commit:vllm/").removeprefix("unknown:vllm")
 
 
-@settings(max_examples=either(4, 40), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=either(3, 40), suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_the_last_that_was_said_holds(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bool, tuple[str, str]]]

@@ -26,6 +26,7 @@ from pipelines.ingest.runs import read_run
 from pipelines.ingest.sides import Declared
 from pipelines.summaries import say_intake
 from pipelines.verification import verify
+from tests.lengths import either
 from tests.records import row, run_object
 from warehouse.events import JobsCounted, RecipeChanged, RunReported
 from warehouse.log import EventLog
@@ -282,7 +283,7 @@ def test_the_order_of_reading_is_no_matter(tmp_path: Path) -> None:
     put(tmp_path / "in" / "info.json", INFO)
     put(tmp_path / "in" / "days.json", DAYS)
     tables = []
-    for number, order in enumerate(itertools.permutations(PARTS)):
+    for number, order in enumerate(list(itertools.permutations(PARTS))[:: either(2, 1)]):
         log = EventLog(Store(str(tmp_path / f"w{number}")))
         for part in order:
             take(log, tmp_path / "in" / part)

@@ -17,7 +17,7 @@ from tests.soak.settled import Settled
 from warehouse.store import Store
 
 SEED = 9
-WANTED = {"time": (2, 40), "commit": (0, 30), "file": (1, 30)}
+WANTED = {"time": (1, 40), "commit": (0, 30), "file": (1, 30)}
 """Kills by kind of moment, in the short form and in the full one."""
 LOG_COMMIT = "events/_delta_log/*.json"
 MANY = 10

@@ -29,7 +29,7 @@ def test_nightly_appends_keep_few_files(tmp_path: Path, rounds: Callable[[int, i
     warehouse = tmp_path / "warehouse"
     log = EventLog(Store(str(warehouse)))
     runs = []
-    for night in range(1, rounds(30, 1000) + 1):
+    for night in range(1, rounds(16, 1000) + 1):
         runs.append(write_night(tmp_path / "in", night, ("h200",)))
         ingest(log, (str(runs[-1]),), Declared(), recorded_at=NOW, mirrors=warehouse / "mirrors", announce=lambda _name: None)
         refresh(log)
