@@ -328,3 +328,14 @@ def test_a_declaration_takes_the_place_of_none_and_can_be_taken_back(log: EventL
     found = [point for point in points(log) if point["retraction"] is None]
     assert [point["build_id"] for point in found] == [known]
     assert verify(log) == []
+
+
+def test_a_record_that_is_declared_differently_in_two_places_is_said_once(log: EventLog, tmp_path: Path) -> None:
+    for place, hardware in (("a", "h100"), ("b", "h200")):
+        write(tmp_path / "in" / place / "shiftlog.yaml", f"hardware: {hardware}")
+        write(tmp_path / "in" / place / "serve.json", serve())
+    rest = {key: value for key, value in WHOLE.items() if key != "hardware"}
+    take(log, tmp_path / "in", **rest)
+    for _again in range(2):
+        assert take(log, tmp_path / "in", revision=log.last_sequence() + 1, **rest).new == {}
+        assert [point["hardware"] for point in points(log)] == ["h200"]

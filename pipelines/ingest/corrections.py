@@ -61,14 +61,13 @@ def _superseded(log: EventLog, rows: pl.DataFrame, revision: int) -> dict[str, t
     told = log.about(set(results["subject"].to_list()), *RESULTS).select("event_id", "event_type", "subject", "payload")
     known = set(told["event_id"].to_list())
     holds = {_record(*row): _unrevised(row[-1]) for _own, *row in told.iter_rows()}  # the last of each record
+    rows_of = results.select("event_id", "event_type", "subject", "payload").iter_rows()
+    last = {_record(*row): (own, *row) for own, *row in rows_of}  # of one record in two places the last that is read
     found: dict[str, tuple[str, str]] = {}
-    for own, *row in results.select("event_id", "event_type", "subject", "payload").iter_rows():
-        event_type, subject, payload = row
-        record = _record(*row)
+    for record, (own, event_type, subject, payload) in last.items():
         if own in known and holds[record] != payload:
             restating = canonical_json({**orjson.loads(payload), "revision": revision})
             found[own] = event_id(event_type, subject, restating), restating
-        holds[record] = payload
     return found
 
 
