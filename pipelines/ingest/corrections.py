@@ -9,13 +9,13 @@ from __future__ import annotations
 import orjson
 import polars as pl
 
+from pipelines.fold.records import record_hash
 from pipelines.fold.runs import fold as fold_runs
 from warehouse.canonical import canonical_json
 from warehouse.events import RunReported, event_id, payload_of
 from warehouse.log import EventLog
 
 RESULTS = ("ResultRecorded", "EvalRecorded")
-_BEHIND = ',"record_format":"'
 _REVISION = '"revision":'
 
 
@@ -73,12 +73,12 @@ def _superseded(log: EventLog, rows: pl.DataFrame, revision: int) -> dict[str, t
 
 def _record(event_type: str, subject: str, payload: str) -> tuple[str, str, str]:
     """Return what is one record of one run, whatever was declared for it."""
-    return event_type, subject, payload[: payload.rindex(_BEHIND)]
+    return event_type, subject, record_hash(payload)
 
 
 def _unrevised(payload: str) -> str:
     """Return the payload as it would be without a correction."""
-    if _REVISION not in payload[payload.rindex(_BEHIND) :]:
+    if _REVISION not in payload:
         return payload
     body = orjson.loads(payload)
     body.pop("revision", None)
