@@ -195,3 +195,14 @@ def test_repeats_are_those_of_the_definition(runs):
         if found is not None:
             assert found.observation.measured_at < history[index].measured_at
             assert list(found.repeats) == plain_repeats(history, index, found.observation)
+
+
+def test_cells_of_another_client_are_not_pooled():
+    other = {"record_format": "aiperf"}
+    found = baseline_of(curve("A", 0, values=other), curve("A", 1, cells=(4, 8)), curve("B", 2))
+    assert sorted(found.cells) == [4, 8]
+
+
+def test_cells_from_before_a_tag_moved_are_not_pooled():
+    found = baseline_of(curve("A", 0), curve("A", 1, cells=(4, 8), values={"engine_version": "A.dev2"}), curve("B", 2))
+    assert sorted(found.cells) == [4, 8]

@@ -1,12 +1,16 @@
 """What is known to differ, and what that allows us to say."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipelines.detect.baseline import baselines
 from pipelines.detect.changes import differences
 from pipelines.detect.night import detect
 from pipelines.detect.observations import observe
 from tests.fleet import curve, points, quiet
+
+TOOL = {"values": {"record_format": "aiperf-early"}}
 
 
 def sides(first, second):
@@ -57,6 +61,15 @@ def difference(first, second):
         ({"label": "mi355x-amd_0"}, {"label": "mi355x-amd_1"}, [], "environment"),
         ({"label": "mi355x-amd_0"}, {"build": "B", "label": "mi355x-amd_12"}, ["build"], "engine"),
         ({"label": "b200"}, {"label": "b200-trt"}, ["environment"], "environment"),
+        ({"label": "h200-cw_00"}, {"label": "h200-cw_01"}, [], "environment"),
+        ({"label": "h200-cw_00"}, {"label": "h200-dgxc-slurm_11"}, ["environment"], "environment"),
+        # A runner of a cluster, and the cluster that was asked for.
+        ({"label": "b300-nv_3"}, {"label": "cluster:b300-nv"}, [], "environment"),
+        ({"label": "cluster:b300-nv"}, {"label": "cluster:b300-dgxc"}, ["environment"], "environment"),
+        # Another client; what an API answers was measured by the client of the artifacts.
+        (TOOL, {"values": {"record_format": "aiperf"}}, ["harness"], "harness"),
+        (TOOL, {"build": "B", "values": {"record_format": "aiperf"}}, ["build", "harness"], "mixed"),
+        ({"values": {"record_format": "inferencex-api"}}, {"values": {"record_format": "inferencex"}}, [], "environment"),
     ],
 )
 def test_attribution(first, second, names, attribution):
@@ -69,6 +82,75 @@ def test_a_tag_that_moved_is_a_build_and_is_said():
     row = difference({"digest": "a"}, {"digest": "b"})
     assert (row["change_set"], row["attribution"], row["same_build"]) == (["build"], "engine", False)
     assert row["change_detail"] == ["build: the tag vllm/vllm-openai:vA moved, sha256:aaaaaaaaaaaa → sha256:bbbbbbbbbbbb"]
+
+
+def test_another_version_under_one_tag_is_a_build_that_moved():
+    row = difference({"values": {"engine_version": "0.91.0.dev1"}}, {"values": {"engine_version": "0.91.0.dev2"}})
+    assert (row["change_set"], row["attribution"]) == (["build"], "engine")
+    assert row["change_detail"] == ["build: vllm/vllm-openai:vA moved, version 0.91.0.dev1 → 0.91.0.dev2"]
+
+
+@pytest.mark.parametrize("version", [None, "A"])
+def test_a_version_that_is_not_told_or_the_same_moves_nothing(version):
+    assert difference({}, {"values": {"engine_version": version}})["attribution"] == "environment"
+
+
+def test_a_digest_holds_one_version_whatever_is_said():
+    row = difference({"digest": "a"}, {"digest": "a", "values": {"engine_version": "B"}})
+    assert (row["change_set"], row["attribution"]) == ([], "environment")
+
+
+def test_words_for_the_client():
+    row = difference(TOOL, {"values": {"record_format": "aiperf"}})
+    assert row["change_detail"] == ["harness: aiperf-early → aiperf"]
+
+
+def test_rounds_of_mlperf_have_their_own_harness():
+    rounds = [{"run_source": "mlcommons", "run_id": name, "record_format": "mlperf"} for name in ("v3.1", "v4.0")]
+    row = difference(*({"values": told} for told in rounds))
+    assert (row["change_detail"], row["attribution"]) == (["harness: mlperf v3.1 → mlperf v4.0"], "harness")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "repeat"),
+    [
+        ({}, {}, True),
+        ({}, {"build": "B"}, False),
+        ({"build": ""}, {"build": ""}, False),
+        ({"recipe": "cafe"}, {}, True),
+        ({"recipe": "cafe"}, {"recipe": "beef"}, False),
+        ({"label": "cluster:b300-nv"}, {"label": "b300-nv_1"}, True),
+        (TOOL, {"values": {"record_format": "aiperf"}}, False),
+        ({}, {"values": {"engine_version": "A.1"}}, False),
+        ({"digest": "a"}, {"digest": "a", "values": {"engine_version": "A.1"}}, True),
+    ],
+)
+def test_repeats_agree_with_the_change_set(first, second, repeat):
+    (history,) = observe(sides(first, second), ("hardware", "engine")).values()
+    assert history[0].repeats(history[1]) is history[1].repeats(history[0]) is repeat
+
+
+SIDE = st.fixed_dictionaries(
+    {
+        "build": st.sampled_from(["A", "B", ""]),
+        "digest": st.sampled_from([None, "a", "b"]),
+        "recipe": st.sampled_from([None, "cafe", "beef"]),
+        "checkpoint": st.sampled_from(["one", "two"]),
+        "label": st.sampled_from(["b300-nv_0", "cluster:b300-nv", "b300-dgxc_0"]),
+        "values": st.fixed_dictionaries({"record_format": st.sampled_from(["inferencex", "aiperf"])}),
+    }
+)
+
+
+@settings(max_examples=12)
+@given(SIDE, SIDE)
+def test_either_order_gives_the_same_set_and_nothing_blames_one_image(first, second):
+    found, back = (found_between(sides(*both)) for both in ((first, second), (second, first)))
+    assert (found.names, found.attribution) == (back.names, back.attribution)
+    assert len(found.details) == len(found.names)
+    assert found.attribution != "engine" or found.names == ("build",)
+    if first == second:
+        assert found.attribution in ("environment", "unknown")
 
 
 def test_one_digest_under_two_tags_is_one_build():

@@ -1,7 +1,8 @@
 """Which earlier points an observation is compared with: the previous comparable observation, completed by its repeats.
 
 Sweeps are often partial. The setup of the latest earlier observation that shares cells decides; a cell that this observation
-lacks, or has only unfit, is taken from the latest earlier repeat of the same setup. A setup that leaves a single cell to compare
+lacks, or has only unfit, is taken from the latest earlier repeat of the same setup, measured by the same client under the same
+state of the recipe log. A setup that leaves a single cell to compare
 is passed over where an older one leaves more, because nothing is judged on one point.
 """
 
@@ -26,7 +27,7 @@ class Baseline:
     observation: Observation
     cells: dict[float, Cell]
     repeats: tuple[Observation, ...]
-    """Earlier observations of the same setup, latest first, the standing one included."""
+    """Earlier observations under the same conditions, latest first, the standing one included."""
 
 
 def baselines(history: list[Observation]) -> list[Baseline | None]:
@@ -55,12 +56,12 @@ def _baseline(history: list[Observation], index: int, previous: list[int | None]
 
 
 def _previous_repeats(history: list[Observation]) -> list[int | None]:
-    """Return for each observation the position of the latest one before it with the same setup: a search would be quadratic."""
-    latest: dict[tuple[str | None, ...], int] = {}
+    """Return for each observation where the latest one before it under the same conditions stands: a search is quadratic."""
+    latest: dict[tuple[str | int | None, ...], int] = {}
     previous: list[int | None] = []
     for position, observation in enumerate(history):
-        previous.append(latest.get(observation.setup))
-        latest[observation.setup] = position
+        previous.append(latest.get(observation.conditions))
+        latest[observation.conditions] = position
     return previous
 
 
@@ -93,7 +94,7 @@ def _most_alike_first(together: list[tuple[int, Observation]], new: Observation)
 
 
 def _likeness(old: Observation, new: Observation) -> int:
-    return sum(theirs == own for theirs, own in zip(old.setup, new.setup, strict=True))
+    return sum(theirs == own for theirs, own in zip(old.conditions, new.conditions, strict=True))
 
 
 def _pool(repeats: tuple[Observation, ...]) -> dict[float, Cell]:

@@ -1,4 +1,8 @@
-"""What is known to differ between two observations, and what that allows us to say of the cause."""
+"""What is known to differ between two observations, and what that allows us to say of the cause.
+
+What a record tells of its client is its format (and of MLPerf the round). The commit of the benchmark's repository is no cause by
+itself: it moves with every run. What of it matters stands in the benchmark's recipe log (`recipes`).
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,15 @@ from dataclasses import dataclass
 
 from pipelines.detect.baseline import Baseline
 from pipelines.detect.observations import Observation
+from pipelines.detect.recipes import Entry
 
 BUILD, RECIPE, CHECKPOINT, ENVIRONMENT, SEARCH_SPACE = "build", "recipe", "checkpoint", "environment", "search_space"
+HARNESS = "harness"
 ENGINE, MEASUREMENT, MIXED, UNKNOWN = "engine", "measurement", "mixed", "unknown"
 
-_ALONE = {BUILD: ENGINE, RECIPE: RECIPE, CHECKPOINT: CHECKPOINT, ENVIRONMENT: ENVIRONMENT}
+_ALONE = {BUILD: ENGINE, RECIPE: RECIPE, HARNESS: HARNESS, CHECKPOINT: CHECKPOINT, ENVIRONMENT: ENVIRONMENT}
+SHOWN = 2
+"""Entries of a recipe log that are told in full."""
 
 
 @dataclass(frozen=True)
@@ -31,15 +39,16 @@ def differences(new: Observation, baseline: Baseline) -> ChangeSet:
     """
     old = baseline.observation
     found = {
-        BUILD: _build(old, new),
-        RECIPE: _changed("recipe fingerprint", old.recipe_fingerprint, new.recipe_fingerprint),
-        CHECKPOINT: _changed("checkpoint", old.checkpoint, new.checkpoint),
-        ENVIRONMENT: _changed("runner label", old.hardware_label, new.hardware_label),
+        BUILD: build_change(old, new),
+        RECIPE: recipe_change(old, new),
+        HARNESS: changed("harness", old.harness, new.harness),
+        CHECKPOINT: changed("checkpoint", old.checkpoint, new.checkpoint),
+        ENVIRONMENT: changed("runner label", old.cluster, new.cluster),
         SEARCH_SPACE: _search_space(baseline, new),
     }
     present = {name: text for name, text in found.items() if text}
     causes = [name for name in present if name in _ALONE]
-    if not (old.has_build and new.has_build) or _may_be_same(old, new):
+    if not (old.has_build and new.has_build) or may_be_same(old, new):
         attribution = UNKNOWN
     elif not causes:
         attribution = ENVIRONMENT
@@ -48,7 +57,7 @@ def differences(new: Observation, baseline: Baseline) -> ChangeSet:
     return ChangeSet(tuple(present), tuple(present.values()), attribution)
 
 
-def _may_be_same(old: Observation, new: Observation) -> bool:
+def may_be_same(old: Observation, new: Observation) -> bool:
     """Say whether one side names a digest and the other a tag that may stand for it: the same tag, or any where it has none."""
     if old.build_id == new.build_id or (old.image_digest is None) == (new.image_digest is None):
         return False
@@ -56,13 +65,16 @@ def _may_be_same(old: Observation, new: Observation) -> bool:
     return _tag(loose) == _tag(pinned) or _tag(loose).startswith(f"{_tag(pinned)}:")
 
 
-def _build(old: Observation, new: Observation) -> str:
-    if old.build_id == new.build_id:
+def build_change(old: Observation, new: Observation) -> str:
+    """Return in words how the builds differ, or nothing: digest, tag, commit or version, whatever the records hold."""
+    if old.same_build(new):
         return ""
-    if _may_be_same(old, new):
+    if old.build_id == new.build_id:
+        return f"build: {_tag(new) or new.build_id} moved, version {_clip(old.engine_version)} → {_clip(new.engine_version)}"
+    if may_be_same(old, new):
         return f"build: {_tag(old)} → {_tag(new)}, its digest recorded on one side only; it may be the same"
     if old.image_ref is None and new.image_ref is None:
-        return f"build: {old.build_id} → {new.build_id}"
+        return f"build: {_name(old)} → {_name(new)}"
     if _tag(old) == _tag(new):
         return f"build: the tag {_tag(new)} moved, {_short(old)} → {_short(new)}"
     return f"build: {old.image_ref or 'not recorded'} → {new.image_ref or 'not recorded'}"
@@ -76,10 +88,34 @@ def _short(observation: Observation) -> str:
     return observation.image_digest[:19] if observation.image_digest else "digest not recorded"
 
 
-def _changed(what: str, old: str | None, new: str | None) -> str:
+def _name(observation: Observation) -> str:
+    return observation.build_id if observation.has_build else "not recorded"
+
+
+def recipe_change(old: Observation, new: Observation) -> str:
+    """Return the change of the fingerprint and the entries of the recipe log that hold for one side alone, in words."""
+    fingerprint = changed("recipe fingerprint", old.recipe_fingerprint, new.recipe_fingerprint)
+    between = _between(old, new)
+    told = [f"recipe log, {entry.at:%Y-%m-%d}: {entry.words}" for entry in between[:SHOWN]]
+    more = [f"{len(between) - SHOWN} more entries"] if len(between) > SHOWN else []
+    return "; ".join([*filter(None, [fingerprint]), *told, *more])
+
+
+def _between(old: Observation, new: Observation) -> tuple[Entry, ...]:
+    """Return the entries that hold for one of the two alone: one log, of which the later run knows more."""
+    fewer, more = sorted((old.logged, new.logged), key=len)
+    return more[len(fewer) :]
+
+
+def changed(what: str, old: str | None, new: str | None) -> str:
+    """Return in words that a text differs, or nothing; what one side lacks is not known to differ."""
     if old == new or old is None or new is None:
         return ""
-    return f"{what}: {old[:64]} → {new[:64]}"
+    return f"{what}: {_clip(old)} → {_clip(new)}"
+
+
+def _clip(text: str | None) -> str:
+    return (text or "")[:64]
 
 
 def _search_space(baseline: Baseline, new: Observation) -> str:

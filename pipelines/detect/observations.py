@@ -15,10 +15,12 @@ from typing import Any
 import polars as pl
 
 from pipelines.detect.health import FAILURES, LENGTHS
+from pipelines.detect.recipes import NO_LOG, Configuration, Entry, RecipeLog
 from warehouse.schemas import CONTEXT
 
 REPORTED, STEADY, TPOT, TTFT = "tput_per_gpu", "steady_output_tput_per_gpu", "tpot_median", "ttft_median"
-METRICS = {REPORTED: 1.0, STEADY: 1.0, TPOT: -1.0, TTFT: -1.0}
+E2EL = "e2el_median"
+METRICS = {REPORTED: 1.0, STEADY: 1.0, TPOT: -1.0, TTFT: -1.0, E2EL: -1.0}
 """Metrics that are compared, with the sign of their better direction."""
 
 _SAME = (
@@ -44,18 +46,36 @@ _READ = (
     "engine_version",
     *LOAD,
     "record_hash",
+    "record_format",
+    "run_started_at",
     "reused",
     *METRICS,
     "health",
     "verdict",
+    "scenario",
+    "hardware",
+    "framework",
+    "model",
+    "precision",
+    "spec_decoding",
+    "disagg",
 )
-COLUMNS = (*_READ, *(column.name for column in CONTEXT))
+COLUMNS = tuple(dict.fromkeys((*_READ, *(column.name for column in CONTEXT))))
 """Columns of `points` that detection reads, in no particular order; the table has four times as many."""
 OTHER_WORK = frozenset({FAILURES, LENGTHS})
 """Findings that spoil medians as well as means: what was done is not what was asked for."""
 UNFIT = "unfit"
 _RUNNER_NUMBER = r"_\d+$"
 """Number of the single runner at the end of a label: `mi355x-amd_0` and `mi355x-amd_1` are one kind of host."""
+_HARNESSES = {
+    "inferencex-api": "inferencex",
+    "mlperf-summary": "mlperf",
+    "mlperf-log-summary": "mlperf",
+    "mlperf-log-detail": "mlperf",
+}
+"""Formats that carry what another one carries: the same client measured. Every other format is a client of its own."""
+_ROUNDS = "mlcommons"
+"""Where a run is a round of MLPerf Inference: each round has its own LoadGen and rules."""
 
 
 @dataclass(frozen=True)
@@ -91,32 +111,66 @@ class Observation:
     metric_definition: str
     context: dict[str, Any]
     cells: dict[float, Cell]
+    harness: str | None = None
+    """The client that measured, as far as a record tells: its kind, of MLPerf the round."""
+    logged: tuple[Entry, ...] = ()
+    """Causes in the benchmark's recipe log that are about this configuration and held when the run started, oldest first."""
 
     @property
     def setup(self) -> tuple[str | None, ...]:
         return (self.build_id, self.recipe_fingerprint, self.checkpoint, self.hardware_label, self.metric_definition)
 
     @property
+    def conditions(self) -> tuple[str | int | None, ...]:
+        """All that must be the same for cells of two observations to be pooled: the setup, the client, the state of the log."""
+        return (*self.setup, self._version, self.harness, len(self.logged))
+
+    @property
+    def cluster(self) -> str | None:
+        """The label of the runner, whether it was asked for as one of a cluster (`cluster:b300-nv`) or not."""
+        return self.hardware_label.removeprefix("cluster:") if self.hardware_label else self.hardware_label
+
+    @property
+    def _version(self) -> str | None:
+        """The version where it can tell more than the build's id: a tag can move, a digest cannot."""
+        return None if self.image_digest else self.engine_version
+
+    @property
     def has_build(self) -> bool:
         """Say whether the record names its build at all."""
         return not self.build_id.startswith("unknown:")
 
+    def same_build(self, other: Observation) -> bool:
+        """Say whether nothing tells the builds apart: one id, and no version that differs under it."""
+        versions = {self._version, other._version} - {None}
+        return self.build_id == other.build_id and len(versions) < 2
+
     def repeats(self, other: Observation) -> bool:
-        """Say whether both ran one recorded build and nothing else is known to differ (what one side lacks is not known)."""
-        known = [(own, theirs) for own, theirs in zip(self.setup, other.setup, strict=True) if None not in (own, theirs)]
-        return self.has_build and all(own == theirs for own, theirs in known)
+        """Say whether both ran one recorded build and nothing else is known to differ (what one side lacks is not known).
+
+        An entry of the recipe log between the two does not count here: that a run of the build bears witness matters more than
+        what the entry may have changed.
+        """
+        if not (self.has_build and self.same_build(other)):
+            return False
+        known = [(own, theirs) for own, theirs in zip(self._rest, other._rest, strict=True) if None not in (own, theirs)]
+        return all(own == theirs for own, theirs in known)
+
+    @property
+    def _rest(self) -> tuple[str | None, ...]:
+        return (self.recipe_fingerprint, self.checkpoint, self.cluster, self.metric_definition, self.harness)
 
 
-def observe(points: pl.DataFrame, context: tuple[str, ...]) -> dict[str, list[Observation]]:
+def observe(points: pl.DataFrame, context: tuple[str, ...], log: RecipeLog = NO_LOG) -> dict[str, list[Observation]]:
     """Return the observations of every curve in order of time; *context* names identity columns to carry along.
 
-    Two records of one cell in one observation are joined by the median of their logarithms.
+    Two records of one cell in one observation are joined by the median of their logarithms. *log* is the benchmarks' own.
     """
     curves: dict[str, list[Observation]] = {}
     order = ("curve_id", "measured_at", *_SAME[1:], *LOAD, "record_hash")
-    ordered = _spread(points.select(*_READ, *context)).sort(*order, nulls_last=True)
+    ordered = _spread(points.select(*dict.fromkeys((*_READ, *context)))).sort(*order, nulls_last=True)
     for key, rows in groupby(ordered.iter_rows(named=True), key=lambda row: tuple(row[name] for name in _SAME)):
-        curves.setdefault(str(key[0]), []).append(_observation(list(rows), context))
+        curves.setdefault(str(key[0]), []).append(_observation(list(rows), context, log))
     return curves
 
 
@@ -130,7 +184,7 @@ def _spread(points: pl.DataFrame) -> pl.DataFrame:
     return labelled.with_columns(measured_at=pl.col("measured_at").min().over(_SAME))
 
 
-def _observation(rows: list[dict[str, Any]], context: tuple[str, ...]) -> Observation:
+def _observation(rows: list[dict[str, Any]], context: tuple[str, ...], log: RecipeLog) -> Observation:
     head = rows[0]
     cells = {load: _cell(list(same)) for load, same in groupby(rows, key=load_of)}
     return Observation(
@@ -150,7 +204,23 @@ def _observation(rows: list[dict[str, Any]], context: tuple[str, ...]) -> Observ
         metric_definition=head["metric_definition"],
         context={name: head[name] for name in context},
         cells=cells,
+        harness=_harness(rows),
+        logged=log.until(configuration_of(head), head["run_started_at"] or head["measured_at"]) if log.entries else (),
     )
+
+
+def _harness(rows: list[dict[str, Any]]) -> str | None:
+    """Return the kind of client by the formats of the records; of MLPerf with the round."""
+    kinds = {_HARNESSES.get(row["record_format"], row["record_format"]) for row in rows} - {None}
+    rounds = f" {rows[0]['run_id']}" if rows[0]["run_source"] == _ROUNDS else ""
+    return " and ".join(sorted(kinds)) + rounds if kinds else None
+
+
+def configuration_of(row: dict[str, Any]) -> Configuration:
+    """Return what the keys of a recipe log name of a point."""
+    names = ("model", "precision", "hardware", "framework", "spec_decoding")
+    told = {name: row[name] for name in names}
+    return Configuration(source=row["run_source"], disagg=bool(row["disagg"]), scenario=row["scenario"], **told)
 
 
 def load_of(row: dict[str, Any]) -> float:
