@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.detect.baseline import baselines
-from pipelines.detect.comparison import CURVE, HIGH, LOW, compare, movement, moves, parts, percent
-from pipelines.detect.observations import REPORTED, STEADY, TPOT, TTFT, observe
+from pipelines.detect.comparison import CURVE, HIGH, LOW, compare, movement, moves, night, parts, percent
+from pipelines.detect.observations import E2EL, REPORTED, STEADY, TPOT, TTFT, observe
 from tests.fleet import curve, points
 
 CONTEXT = ("hardware", "engine")
@@ -57,7 +57,7 @@ def test_gates_are_reached_by_coherent_movement_only():
 
 def test_every_metric_counts_up_as_better():
     pair = compared(curve("A", 0), curve("B", 1, speed=0.8))
-    for metric in (REPORTED, STEADY, TPOT, TTFT):
+    for metric in (REPORTED, STEADY, TPOT, TTFT, E2EL):
         assert pair.ratios[metric] == pytest.approx([math.log(0.8)] * 5), metric
     assert percent(pair.movement(TPOT).median) == pytest.approx(-20)
 
@@ -74,26 +74,84 @@ def test_a_metric_that_moves_alone_keeps_its_own_sign():
     ("cells", "low", "high"),
     [
         ((4, 8, 16, 32), (4, 8), (16, 32)),
-        ((4, 8, 16, 32, 64), (4, 8, 16), (16, 32, 64)),
+        ((4, 8, 16, 32, 64), (4, 8), (32, 64)),
         ((4, 8, 16, 32, 64, 128), (4, 8, 16), (32, 64, 128)),
+        ((4, 8, 16, 32, 64, 128, 256), (4, 8, 16), (64, 128, 256)),
     ],
 )
-def test_halves(cells, low, high):
+def test_halves_leave_the_middle_cell_out(cells, low, high):
     pair = compared(curve("A", 0, cells=cells), curve("B", 1, cells=cells))
     assert pair.concurrencies_of(LOW) == low
     assert pair.concurrencies_of(HIGH) == high
     assert pair.concurrencies_of(CURVE) == cells
-    assert [part for part, _gate in parts(pair)] == [CURVE, LOW, HIGH]
+    assert parts(pair) == (CURVE, LOW, HIGH)
+
+
+def test_the_middle_cell_moves_neither_half():
+    pair = compared(curve("A", 0), curve("B", 1, cells={4: 0.9, 8: 0.9, 16: 0.1, 32: 1.1, 64: 1.1}))
+    low, high = pair.movement(STEADY, LOW), pair.movement(STEADY, HIGH)
+    assert (low.median, low.cells) == (pytest.approx(math.log(0.9)), 2)
+    assert (high.median, high.cells) == (pytest.approx(math.log(1.1)), 2)
 
 
 def test_three_cells_have_no_halves():
     pair = compared(curve("A", 0, cells=(4, 8, 16)), curve("B", 1, cells=(4, 8, 16)))
-    assert parts(pair) == ((CURVE, pytest.approx(math.log(1.03))),)
+    assert parts(pair) == (CURVE,)
 
 
-def test_gates_of_the_parts():
-    pair = compared(curve("A", 0), curve("B", 1))
-    assert dict(parts(pair)) == pytest.approx({CURVE: math.log(1.03), LOW: math.log(1.07), HIGH: math.log(1.07)})
+@pytest.mark.parametrize(
+    ("values", "unanimous"),
+    [
+        ((-10, -10), True),
+        # Median -6.5, half of it -3.25; then -6.75 and -3.375.
+        ((-10, -3), False),
+        ((-10, -3.5), True),
+        # Exactly half: median 3, its half 1.5.
+        ((4.5, 1.5), True),
+        ((2, 4, 40), True),
+        ((2, 4, -40), False),
+        ((1.9, 4, 5), False),
+        # What did not move shows nothing.
+        ((0, 0), False),
+    ],
+)
+def test_unanimous_cells_each_show_half_of_the_median(values, unanimous):
+    assert movement(np.array(values, dtype=float)).unanimous == unanimous
+
+
+@pytest.mark.parametrize(
+    ("values", "curve_moves", "half_moves"),
+    [
+        # Two cells: coherent (MAD 3.5 → 5.2 < 6.5), but one shows less than half of it.
+        ((-10, -3), False, False),
+        ((-10, -3.5), True, True),
+        # Three: all the same way, whatever they show; one the other way is too many.
+        ((-1, -5, -6), True, True),
+        ((1, -5, -6), False, False),
+        # Four and more: of a curve the MAD decides, of a half all move the same way.
+        ((1, -5, -5, -6), True, False),
+        ((-1, -5, -5, -6), True, True),
+        ((0, -5, -5, -5, -6), True, False),
+        ((4, 4, -5, -5, -5, -5, -5), True, False),
+    ],
+)
+def test_the_shorter_a_part_the_more_of_its_cells_must_agree(values, curve_moves, half_moves):
+    moved = movement(np.array(values, dtype=float))
+    assert moved.coherent
+    assert moves(moved, 1.0) == moves(moved, 1.0, CURVE) == curve_moves
+    assert moves(moved, 1.0, LOW) == moves(moved, 1.0, HIGH) == half_moves
+
+
+def test_agreement_without_coherence_is_no_movement():
+    # All four fall, by 1, 3, 9 and 12: median 6, deviations 5 3 3 6, MAD 4 → 5.93; then by 1, 2, 10, 12: 5 4 4 6, 4.5 → 6.67.
+    assert moves(movement(np.array([-1.0, -3.0, -9.0, -12.0])), 1.0, LOW)
+    assert not moves(movement(np.array([-1.0, -2.0, -10.0, -12.0])), 1.0, LOW)
+
+
+def test_a_night_is_the_utc_day_of_the_later_side():
+    # Runs start at 06:00 UTC on 1 January.
+    assert night(compared(curve("A", 0), curve("B", 1.74))) == "2026-01-02"
+    assert night(compared(curve("A", 0), curve("B", 1.76))) == "2026-01-03"
 
 
 def test_reported_throughput_is_judged_on_fit_cells_of_both_sides():
@@ -133,7 +191,7 @@ def test_one_unfit_record_of_a_cell_makes_it_unfit():
 def test_turning_the_sides_round_turns_the_sign(values):
     there, back = movement(np.array(values)), movement(-np.array(values))
     assert there.median == -back.median
-    assert (there.coherent, there.agreeing) == (back.coherent, back.agreeing)
+    assert (there.coherent, there.agreeing, there.unanimous) == (back.coherent, back.agreeing, back.unanimous)
 
 
 @given(st.lists(st.floats(-0.5, 0.5), min_size=2, max_size=12), st.randoms(use_true_random=False))
