@@ -3,15 +3,49 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
+from pipelines.detect.contradiction import fisher_exact
 from pipelines.detect.night import detect
-from tests.fleet import CELLS, curve, points, quiet
+from tests import fleet
+from tests.fleet import CELLS, points, quiet
 
 SLOW = 0.92
+QUIET = points(*quiet(4))
+"""Four repeats that stood still: noise is at its floor, and known."""
+RESTLESS = "but runs of one image have moved this curve as far"
+
+
+MADE = {}
+
+
+def curve(*where, **named):
+    """Return `fleet.curve`, each made but once: most tests of this file ask for the same few."""
+    key = repr((where, named))
+    if key not in MADE:
+        MADE[key] = fleet.curve(*where, **named)
+    return MADE[key]
 
 
 def shifts(*frames):
-    return detect(points(*quiet(), *frames)).shifts.to_dicts()
+    return detect(points(QUIET, *frames)).shifts.to_dicts()
+
+
+def chance(a, b, c, d):
+    """Return the one-sided p of Fisher's exact test of [[a, b], [c, d]] by scipy."""
+    return round(stats.fisher_exact([[a, b], [c, d]], alternative="greater").pvalue, 12)
+
+
+def series(build, first, speeds):
+    """Return a run of *build* a day from day *first* on."""
+    return [curve(build, first + number, speed) for number, speed in enumerate(speeds)]
+
+
+@given(st.integers(1, 12), st.integers(0, 12), st.integers(0, 12), st.integers(1, 12))
+def test_fisher_is_that_of_scipy(a, b, c, d):
+    assert fisher_exact(a, b, c, d) == pytest.approx(chance(a, b, c, d))
 
 
 def fate(*frames, build="B"):
@@ -35,10 +69,22 @@ def test_a_repeat_that_went_back_withdraws_the_claim():
     assert fate(curve("A", 0), *later) == ("environment", "recovered", "later runs of the same setup are back at the old level")
 
 
-def test_one_of_two_repeats_is_no_confirmation_and_two_of_three_are():
+def test_one_of_two_repeats_is_no_confirmation():
     first = [curve("A", 0), curve("B", 1, speed=SLOW), curve("B", 2, speed=1.0), curve("B", 3, speed=SLOW)]
     assert fate(*first)[:2] == ("environment", "recovered")
-    assert fate(*first, curve("B", 4, speed=SLOW))[:2] == ("engine", "confirmed")
+
+
+@pytest.mark.parametrize(("earlier", "attribution"), [(4, "environment"), (5, "engine")])
+def test_an_odd_run_of_the_later_build_needs_builds_that_stand_apart(earlier, attribution):
+    # Of the later build three runs stand and one went back; of the earlier one all stand.
+    assert (chance(earlier, 0, 1, 3) <= 0.05) == (attribution == "engine")
+    frames = [*series("A", 0, [1.0] * earlier), *series("B", 10, [SLOW, 1.0, SLOW, SLOW])]
+    found = fate(*frames)
+    assert found[0] == attribution
+    if attribution == "environment":
+        assert found[2] == "the builds are not apart: runs of either that stand on the other's side: 1"
+    else:
+        assert found[1:] == ("confirmed", "the next runs of the same setup stand at the new level")
 
 
 def test_half_of_the_shift_must_be_left():
@@ -64,10 +110,11 @@ def test_a_blip_as_baseline_blames_nobody(earlier):
     assert (attribution, reason) == ("environment", "other runs of the earlier build already stood at the new level")
 
 
-def test_one_run_of_the_earlier_build_at_the_new_level_is_enough_for_doubt_until_a_repeat():
-    earlier = [curve("A", 0), curve("A", 1, speed=SLOW), curve("A", 2), curve("A", 3), curve("A", 4)]
-    assert fate(*earlier, curve("B", 5, speed=SLOW))[:2] == ("environment", "suspected")
-    assert fate(*earlier, curve("B", 5, speed=SLOW), curve("B", 6, speed=SLOW))[:2] == ("engine", "confirmed")
+def test_one_run_of_the_earlier_build_at_the_new_level_is_enough_for_doubt_until_the_builds_stand_apart():
+    earlier = series("A", 0, [1.0, SLOW, 1.0, 1.0, 1.0])
+    assert chance(4, 1, 0, 3) > 0.05 > chance(4, 1, 0, 4)
+    fates = [fate(*earlier, *series("B", 5, [SLOW] * runs))[:2] for runs in (1, 3, 4)]
+    assert fates == [("environment", "suspected"), ("environment", "suspected"), ("engine", "confirmed")]
 
 
 def test_the_earlier_build_run_again_at_the_new_level_clears_the_later_one():
@@ -107,11 +154,28 @@ def test_partial_repeats_bear_witness_of_their_cells():
     assert fate(curve("A", 0), curve("B", 1, speed=SLOW), curve("B", 2, cells=(4,)))[1] == "suspected"
 
 
-def test_a_pooled_baseline_is_not_cleared_by_its_own_gaps():
-    # The standing run has two cells at the new level, the pool fills the rest from a slow run of the same image.
-    earlier = [curve("A", 0, speed=SLOW), curve("A", 1, cells=(4, 8))]
-    found = [row for row in shifts(*earlier, curve("B", 2)) if row["to_engine_version"] == "B"]
+@pytest.mark.parametrize("cells", [(4, 8), (4,)])
+@pytest.mark.parametrize("later", [1, 3])
+def test_a_standing_run_at_the_new_level_clears_what_older_runs_lent_it(cells, later):
+    # The standing run has some cells, at the new level; the rest of the baseline is from a slow run of the same image.
+    earlier = [curve("A", 0, speed=SLOW), curve("A", 1, cells=cells)]
+    found = [row for row in shifts(*earlier, *series("B", 2, [1.0] * later)) if row["to_engine_version"] == "B"]
     assert [row["attribution"] for row in found] == ["environment"]
+
+
+def test_a_standing_run_at_the_old_level_leaves_the_claim():
+    assert fate(curve("A", 0), curve("A", 1, cells=(4,)), curve("B", 2, SLOW))[0] == "engine"
+
+
+@pytest.mark.parametrize(("speed", "attribution"), [(SLOW, "environment"), (1.0, "engine")])
+def test_a_single_cell_of_the_earlier_build_may_acquit(speed, attribution):
+    earlier = [curve("A", 0, speed, cells=(4,)), curve("A", 1)]
+    assert fate(*earlier, curve("B", 2, SLOW))[0] == attribution
+
+
+def test_a_single_cell_of_the_later_build_says_nothing():
+    found = shifts(curve("B", -1, cells=(4,)), curve("A", 0), curve("B", 1, SLOW))
+    assert [(row["attribution"], row["status"]) for row in found] == [("engine", "suspected")]
 
 
 def skewed(speed, headline):
@@ -172,6 +236,14 @@ def test_tpot_tells_where_a_run_has_no_median_latency():
     assert fate(*first, curve("B", 2, without=LATENCY))[:2] == ("environment", "recovered")
 
 
+def test_latency_tells_where_a_run_has_no_steady_state_and_no_tpot():
+    # Open loops have no steady state; here they have no TPOT either.
+    first = [curve("A", 0), curve("B", 1, speed=SLOW)]
+    lacking = ("steady_output_tput_per_gpu", "tpot_median")
+    assert fate(*first, curve("B", 2, speed=SLOW, without=lacking))[:2] == ("engine", "confirmed")
+    assert fate(*first, curve("B", 2, without=lacking))[:2] == ("environment", "recovered")
+
+
 def test_tpot_that_did_not_see_the_shift_cannot_tell():
     flat = {"tpot_median": 0.02}
     frames = [curve("A", 0, values=flat), curve("B", 1, speed=SLOW, values=flat)]
@@ -195,26 +267,65 @@ NEAREST = (1.0, SLOW, SLOW, 1.0, 1.0, SLOW)
 """Nearest first: of the first five, three stand at 1; of four or of six, no more than half."""
 
 
-def test_the_five_nearest_later_runs_are_heard():
+def test_the_five_nearest_later_runs_tell_whether_a_shift_stands():
+    # Four of the later build's seven runs stand, all eight of the earlier one.
+    assert chance(8, 0, 3, 4) <= 0.05
     after = [curve("B", 2 + n, 1.0 if speed == SLOW else SLOW) for n, speed in enumerate(NEAREST)]
-    assert fate(curve("A", 0), curve("B", 1, SLOW), *after)[:2] == ("engine", "confirmed")
+    assert fate(*series("A", -7, [1.0] * 8), curve("B", 1, SLOW), *after)[:2] == ("engine", "confirmed")
 
 
-def test_the_five_nearest_earlier_runs_of_the_earlier_build_are_heard():
-    before = [curve("A", -n, speed) for n, speed in enumerate(NEAREST)]
-    assert fate(*before, curve("B", 1, SLOW), curve("B", 2, SLOW))[:2] == ("engine", "confirmed")
+FAR = [(4, "engine"), (5, "environment")]
+"""Runs beyond the nearest five that stand on the other side: half of all is too many, four are outweighed by the others."""
 
 
-def test_the_five_nearest_later_runs_of_the_earlier_build_are_heard():
-    after = [curve("A", 3 + n, speed) for n, speed in enumerate(NEAREST)]
-    assert fate(curve("A", 0), curve("B", 1, SLOW), curve("B", 2, SLOW), *after)[:2] == ("engine", "confirmed")
+@pytest.mark.parametrize(("odd", "attribution"), FAR)
+def test_all_earlier_runs_of_the_earlier_build_are_heard(odd, attribution):
+    assert chance(6, 4, 0, 5) <= 0.05
+    frames = [*series("A", -20, [SLOW] * odd), *series("A", -5, [1.0] * 6), *series("B", 1, [SLOW] * 5)]
+    assert fate(*frames)[0] == attribution
 
 
-def test_the_five_nearest_earlier_runs_of_the_later_build_are_heard():
-    before = [curve("B", -1 - n, 1.0 if speed == SLOW else SLOW) for n, speed in enumerate(NEAREST)]
-    rows = shifts(*before, curve("A", 0), curve("B", 1, SLOW), curve("B", 2, SLOW))
-    (row,) = [row for row in rows if row["from_engine_version"] == "A" and row["to_engine_version"] == "B"]
-    assert (row["attribution"], row["status"]) == ("engine", "confirmed")
+@pytest.mark.parametrize(("odd", "attribution"), FAR)
+def test_all_later_runs_of_the_earlier_build_are_heard(odd, attribution):
+    assert chance(6, 4, 0, 5) <= 0.05
+    frames = [curve("A", 0), *series("B", 1, [SLOW] * 5), *series("A", 6, [1.0] * 5), *series("A", 20, [SLOW] * odd)]
+    assert fate(*frames)[0] == attribution
+
+
+@pytest.mark.parametrize(("odd", "attribution"), FAR)
+def test_all_earlier_runs_of_the_later_build_are_heard(odd, attribution):
+    assert chance(5, 0, 4, 7) <= 0.05
+    frames = [
+        *series("B", -30, [1.0] * odd),
+        *series("B", -15, [SLOW] * 5),
+        *series("A", -4, [1.0] * 5),
+        *series("B", 1, [SLOW] * 2),
+    ]
+    (row,) = [r for r in shifts(*frames) if r["from_engine_version"] == "A" and r["to_engine_version"] == "B"]
+    assert row["attribution"] == attribution
+
+
+def test_an_odd_run_of_the_later_build_long_before_counts_as_well():
+    assert chance(2, 0, 1, 4) > 0.05
+    frames = [*series("B", -9, [1.0, SLOW, SLOW]), *series("A", -1, [1.0, 1.0]), *series("B", 1, [SLOW, SLOW])]
+    (row,) = [r for r in shifts(*frames) if r["from_engine_version"] == "A" and r["to_engine_version"] == "B"]
+    assert row["status_reason"] == "the builds are not apart: runs of either that stand on the other's side: 1"
+
+
+@pytest.mark.parametrize("later", [2, 5])
+def test_a_host_with_two_levels_names_no_engine(later):
+    frames = [*series("A", 0, [1.0, SLOW, 1.0, SLOW, 1.0]), *series("B", 5, [SLOW] * later)]
+    rows = shifts(*frames)
+    assert rows
+    assert {row["attribution"] for row in rows} == {"environment"}
+
+
+@pytest.mark.parametrize("odd", range(1, 6))
+def test_a_long_clean_history_with_one_odd_run_names_the_engine(odd):
+    # Six runs of either build; one of the later ones, any but the first, is back at the old level.
+    assert chance(6, 0, 1, 5) <= 0.05
+    later = [1.0 if number == odd else SLOW for number in range(6)]
+    assert fate(*series("A", 0, [1.0] * 6), *series("B", 6, later))[:2] == ("engine", "confirmed")
 
 
 def test_the_earlier_build_beside_the_later_one_is_a_later_run():
@@ -381,9 +492,40 @@ def test_a_curve_that_runs_of_one_image_moved_as_far_names_no_cause_yet():
         "suspected",
         "seen once, and runs of one image have moved this curve as far",
     )
-    assert fate(*restless, curve("B", 3), curve("B", 4))[:2] == ("engine", "confirmed")
     # A shift well beyond what they did is another matter.
     assert fate(*restless, curve("B", 3, speed=1.1))[0] == "engine"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "attribution"), [(1, 2, "unknown"), (3, 2, "unknown"), (3, 3, "engine"), (2, 5, "engine"), (2, 4, "unknown")]
+)
+def test_a_confirmed_shift_of_such_a_curve_needs_runs_enough(old, new, attribution):
+    # Three and three runs, or two and five, cannot be one host with two levels but once in twenty times.
+    assert (chance(old, 0, 0, new) <= 0.05) == (attribution == "engine")
+    restless = [curve("C", 0), curve("C", 1, SLOW)]
+    found = fate(*restless, *series("A", 2, [SLOW] * old), *series("B", 10, [1.0] * new))
+    assert found[:2] == (attribution, "confirmed")
+    assert found[2].endswith(RESTLESS) == (attribution == "unknown")
+    # Beyond what they did, two runs are enough.
+    assert fate(*restless, curve("A", 2, SLOW), *series("B", 10, [1.1, 1.1]))[:2] == ("engine", "confirmed")
+
+
+def test_a_standing_run_that_older_runs_complete_counts_once():
+    # Two runs of the earlier build and three of the later are not enough; the standing one, of a single cell, is not two.
+    assert chance(2, 0, 0, 3) > 0.05
+    frames = [
+        curve("C", 0),
+        curve("C", 1, SLOW),
+        curve("A", 2, SLOW),
+        curve("A", 3, SLOW, cells=(4,)),
+        *series("B", 4, [1.0] * 3),
+    ]
+    assert fate(*frames)[:2] == ("unknown", "confirmed")
+
+
+def test_a_notice_of_such_a_curve_stays_a_notice():
+    restless = [curve("C", 0), curve("C", 1, SLOW), curve("A", 2, SLOW)]
+    assert fate(*restless, curve("B", 3, SLOW, cold={8: 0.1}))[0] == "measurement"
 
 
 @pytest.mark.parametrize(("size", "attribution"), [(0.074, "unknown"), (0.076, "engine")])
@@ -397,6 +539,16 @@ def test_an_incoherent_night_of_one_image_is_no_movement():
     # Median -0.1, and no two cells agree.
     odd = {c: math.exp(x) for c, x in zip(CELLS, (-0.5, 0.3, -0.1, 0.1, -0.3), strict=True)}
     assert fate(curve("C", 0), curve("C", 1, cells=odd), curve("A", 2), curve("B", 3, SLOW))[0] == "engine"
+
+
+def test_what_was_within_the_noise_of_its_own_night_is_restlessness_all_the_same():
+    # The only repeat so far moved by 8 %, so that this is the noise of its night; two that stood still make it a quiet one.
+    frames = [curve("C", 0), curve("C", 1, SLOW), *series("A", 2, [SLOW] * 3), *series("B", 5, [1.0, 1.0])]
+    found = detect(points(*frames))
+    odd = found.diffs.filter(to_engine_version="C").row(0, named=True)
+    assert not odd["flagged"]
+    (row,) = found.shifts.filter(from_engine_version="A", to_engine_version="B").to_dicts()
+    assert (row["attribution"], row["status"]) == ("unknown", "confirmed")
 
 
 def test_another_runner_label_is_no_restlessness():

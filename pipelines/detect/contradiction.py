@@ -10,38 +10,113 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Set
+from dataclasses import dataclass
 from statistics import median, median_low
 
 from pipelines.detect.baseline import MIN_CELLS
 from pipelines.detect.changes import MEASUREMENT
 from pipelines.detect.comparison import UNFIT_CELLS
 from pipelines.detect.decision import WITNESS_SHARE, Verdict, astray
-from pipelines.detect.observations import REPORTED, STEADY, TPOT, Cell, Observation
+from pipelines.detect.observations import E2EL, REPORTED, STEADY, TPOT, Cell, Observation
 
 KEPT = 0.5
 """Share of a shift that must be left for it to stand."""
 GONE = 0.25
 """Share below which a single run is enough to doubt a shift that was seen once."""
 REPEATS = 5
-"""Runs of one build that are heard, those nearest in time."""
+"""Later runs of the later build that are asked whether it stands, those nearest in time."""
+APART = 0.05
+"""Greatest p of Fisher's exact test at which two builds, of which runs stand on the wrong side, still count as apart."""
 
 
 def contradiction(verdict: Verdict, history: list[Observation], stands: bool) -> str | None:
-    """Return in words how other runs of the two builds contradict a shift, or None.
+    """Return in words how other runs of the two builds contradict a shift, or None. All of them are heard.
 
-    *stands*: later runs of the later build confirm it; then a single odd run of the earlier build does not matter.
+    *stands*: later runs of the later build confirm it; then a few odd runs of the earlier build do not matter, as long as the two
+    builds stand apart. A host with two levels gives any order of fast and slow runs, whatever the image.
     """
-    new, old = verdict.comparison.new, verdict.comparison.baseline.observation
-    of_old = [o for o in history if o.repeats(old) and not o.repeats(new)]
-    of_new = [o for o in history if o.repeats(new) and not o.repeats(old)]
-    earlier = _shares_of_earlier([o for o in of_old if o.measured_at < new.measured_at][-REPEATS:], verdict)
-    if _mostly_gone(earlier) or (not stands and any(share < GONE for share in earlier)):
+    shares = _shares(verdict, history)
+    if _mostly_gone(shares.old_before) or (not stands and any(share < GONE for share in shares.old_before)):
         return "other runs of the earlier build already stood at the new level"
-    if _mostly_gone(_shares_of_earlier([o for o in of_old if o.measured_at >= new.measured_at][:REPEATS], verdict)):
+    if _mostly_gone(shares.old_after):
         return "later runs of the earlier build stand at the new level as well"
-    if _mostly_gone(_shares_of_later([o for o in of_new if o.measured_at < new.measured_at][-REPEATS:], verdict)):
+    if _mostly_gone(shares.new_before):
         return "earlier runs of the later build already stood at the old level"
+    doubtful = shares.odd if stands else not shares.new_after and shares.far
+    if doubtful and shares.separation > APART:
+        return f"the builds are not apart: runs of either that stand on the other's side: {shares.odd}"
     return None
+
+
+def apart(verdict: Verdict, history: list[Observation]) -> bool:
+    """Say whether the runs on either side are too many for two levels of one host to be mere chance (Fisher's exact test)."""
+    return _shares(verdict, history).separation <= APART
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """What the other runs of the two builds leave of a shift; `standing`: 1 where the standing run itself is not among them."""
+
+    standing: int
+    old_before: list[float]
+    old_after: list[float]
+    new_before: list[float]
+    new_after: list[float]
+
+    @property
+    def odd(self) -> int:
+        """How many runs stand on the side of the other build."""
+        return sum(share < KEPT for share in (*self._old, *self._new))
+
+    @property
+    def far(self) -> int:
+        """How many of these leave next to nothing of the shift."""
+        return sum(share < GONE for share in (*self._old, *self._new))
+
+    @property
+    def separation(self) -> float:
+        """One-sided p of Fisher's exact test of build against level; the two sides of the shift itself count as well."""
+        odd_old, odd_new = (sum(share < KEPT for share in side) for side in (self._old, self._new))
+        right_old, right_new = self.standing + len(self._old) - odd_old, 1 + len(self._new) - odd_new
+        return fisher_exact(right_old, odd_old, odd_new, right_new)
+
+    @property
+    def _old(self) -> list[float]:
+        return [*self.old_before, *self.old_after]
+
+    @property
+    def _new(self) -> list[float]:
+        return [*self.new_before, *self.new_after]
+
+
+def fisher_exact(a: int, b: int, c: int, d: int) -> float:
+    """Return the one-sided p of Fisher's exact test of the table [[a, b], [c, d]]: that the first cell is as large by chance.
+
+    The hypergeometric tail; scipy.stats has it as well, but takes a second to import.
+    """
+    rows, first = (a + b, c + d), a + c
+    ways = sum(math.comb(rows[0], k) * math.comb(rows[1], first - k) for k in range(a, min(rows[0], first) + 1))
+    return ways / math.comb(sum(rows), first)
+
+
+def _shares(verdict: Verdict, history: list[Observation]) -> _Shares:
+    new, old = verdict.comparison.new, verdict.comparison.baseline.observation
+    alone = _stands_alone(verdict)
+    of_old = [o for o in history if not (alone and o is old) and o.repeats(old) and not o.repeats(new)]
+    of_new = [o for o in history if o is not new and o.repeats(new) and not o.repeats(old)]
+    return _Shares(
+        int(alone),
+        _shares_of_earlier([o for o in of_old if o.measured_at < new.measured_at], verdict),
+        _shares_of_earlier([o for o in of_old if o.measured_at >= new.measured_at], verdict),
+        _shares_of_later([o for o in of_new if o.measured_at < new.measured_at], verdict),
+        _shares_of_later([o for o in of_new if o.measured_at >= new.measured_at], verdict),
+    )
+
+
+def _stands_alone(verdict: Verdict) -> bool:
+    """Say whether all earlier cells are the standing run's own. Where older runs lent some, its own may contradict theirs."""
+    baseline = verdict.comparison.baseline
+    return all(baseline.observation.cells.get(c) is cell for c, cell in baseline.cells.items())
 
 
 def shares_after(verdict: Verdict, history: list[Observation]) -> list[float]:
@@ -71,14 +146,17 @@ def _shares_of_later(runs: list[Observation], verdict: Verdict) -> list[float]:
 def _share(old: dict[float, Cell], new: dict[float, Cell], verdict: Verdict, *, pooled: bool) -> float | None:
     """Change between two sides over the cells that moved, as a share of what the shift's own two sides show; None = no witness.
 
+    A run of the earlier build (*pooled*) is heard with a single cell, for it can only acquit.
     Steady-state throughput, else TPOT, as far as it saw the shift; a measurement notice is about reported throughput.
     """
     pair, inside = verdict.comparison, _cells_that_moved(verdict)
-    for metric in (REPORTED,) if verdict.attribution == MEASUREMENT else (STEADY, TPOT):
+    for metric in (REPORTED,) if verdict.attribution == MEASUREMENT else (STEADY, TPOT, E2EL):
         between = _changes(old, new, inside, metric)
         whole = _changes(pair.baseline.cells, pair.new.cells, inside, metric)
         seen = between.keys() & whole.keys()
-        if len(seen) >= min(MIN_CELLS, len(inside)) and (metric == REPORTED or _shows(median(whole.values()), verdict.size)):
+        if len(seen) >= (1 if pooled else min(MIN_CELLS, len(inside))) and (
+            metric == REPORTED or _shows(median(whole.values()), verdict.size)
+        ):
             return _fraction(between, whole, seen, pooled)
     return None
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from statistics import median_low
 
 from pipelines.detect.changes import ENVIRONMENT, MEASUREMENT, UNKNOWN
-from pipelines.detect.contradiction import KEPT, contradiction, shares_after
-from pipelines.detect.decision import Verdict, night
+from pipelines.detect.comparison import night
+from pipelines.detect.contradiction import KEPT, apart, contradiction, shares_after
+from pipelines.detect.decision import Verdict
 from pipelines.detect.observations import Observation
+from pipelines.detect.states import CONFIRMED, RECOVERED, SUSPECTED
 from warehouse.canonical import content_id
 
-SUSPECTED, CONFIRMED, RECOVERED = "suspected", "confirmed", "recovered"
 SIBLINGS = 3
 """Curves of one change that must move alike in one night to confirm it at once, on more than one kind of host."""
 AS_FAR = 0.8
@@ -52,7 +53,7 @@ class Shift:
 def follow(verdicts: list[Verdict], curves: dict[str, list[Observation]]) -> list[Shift]:
     """Return the flagged verdicts as shifts, in the order given."""
     found = [_alone(verdict, curves[verdict.comparison.new.curve_id]) for verdict in verdicts if verdict.flagged]
-    return _doubt_restless(_count_siblings(_doubt_siblings(found), verdicts), verdicts)
+    return _doubt_restless(_count_siblings(_doubt_siblings(found), verdicts), verdicts, curves)
 
 
 def _alone(verdict: Verdict, history: list[Observation]) -> Shift:
@@ -135,21 +136,27 @@ def _kinds_of_host(seen: list[Observation]) -> str:
     return ""
 
 
-def _doubt_restless(shifts: list[Shift], verdicts: list[Verdict]) -> list[Shift]:
-    """Name no cause for a shift that is still suspected on a curve which runs of one image, at any time, have moved as far."""
+def _doubt_restless(shifts: list[Shift], verdicts: list[Verdict], curves: dict[str, list[Observation]]) -> list[Shift]:
+    """Name no cause on a curve which runs of one image, at any time, have moved as far: for a shift that was seen once, and for
+    a confirmed one of which too few runs are known to tell two builds from two levels of a host."""
     restless: dict[str, float] = defaultdict(float)
     for verdict in verdicts:
-        if verdict.gated and verdict.attribution == ENVIRONMENT and ENVIRONMENT not in verdict.changes.names:
+        # What is within the noise of its own night may be far beyond that of a later one.
+        moved = verdict.gated or verdict.moved.coherent
+        if moved and verdict.attribution == ENVIRONMENT and ENVIRONMENT not in verdict.changes.names:
             curve = verdict.comparison.new.curve_id
             restless[curve] = max(restless[curve], abs(verdict.size))
-    return [
-        replace(shift, attribution=UNKNOWN, reason="seen once, and runs of one image have moved this curve as far")
-        if shift.blames
-        and shift.status == SUSPECTED
-        and restless[shift.verdict.comparison.new.curve_id] >= AS_FAR * abs(shift.verdict.size)
-        else shift
-        for shift in shifts
-    ]
+    return [_doubted(shift, restless[shift.verdict.comparison.new.curve_id], curves) for shift in shifts]
+
+
+def _doubted(shift: Shift, moved: float, curves: dict[str, list[Observation]]) -> Shift:
+    if not shift.blames or moved < AS_FAR * abs(shift.verdict.size):
+        return shift
+    if shift.status == SUSPECTED:
+        return replace(shift, attribution=UNKNOWN, reason="seen once, and runs of one image have moved this curve as far")
+    if shift.status == CONFIRMED and not apart(shift.verdict, curves[shift.verdict.comparison.new.curve_id]):
+        return replace(shift, attribution=UNKNOWN, reason=f"{shift.reason}, but runs of one image have moved this curve as far")
+    return shift
 
 
 def _change(verdict: Verdict) -> tuple[str, ...]:
