@@ -1,10 +1,11 @@
-"""What a detection run says, as tables: `noise`, `diffs`, `shifts`, `links`, written by `detect` and `rebuild` only.
+"""What a detection run says, as tables (DETECTED and `links`), written by `detect` and `rebuild` only.
 
 Belongs here: the order of things. Does not: the rules, and the tables that follow the log by themselves (`pipelines.following`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import closing
 from datetime import datetime
 
@@ -14,6 +15,8 @@ from changelog.linking import link
 from changelog.tables import LINKED
 from pipelines import statements
 from pipelines.announcing import Announce, silent
+from pipelines.detect import evaluations, fitness, frontier
+from pipelines.detect.scores import detect_scores, with_scores
 from pipelines.detect.spans import detect_stored
 from pipelines.fold.code import DETECTION
 from pipelines.fold.table import EVENT_TYPES
@@ -27,7 +30,9 @@ from warehouse.log import EventLog
 from warehouse.schemas import PROJECTIONS
 from warehouse.store import Mark, Store, trusted
 
-DETECTED = ("noise", "diffs", "shifts")
+DETECTED = ("noise", "diffs", "shifts", "levels", "frontier_diffs", "fitness", "score_diffs")
+DETECTED_FROM = (*EVENT_TYPES, "RecipeChanged")
+"""Events that they follow from."""
 
 
 def run_detection(log: EventLog, recorded_at: datetime, announce: Announce = silent, workers: Workers = "serial") -> int:
@@ -42,8 +47,8 @@ def run_detection(log: EventLog, recorded_at: datetime, announce: Announce = sil
 
 
 def write_shifts(log: EventLog, recorded_at: datetime, workers: Workers = "serial") -> int:
-    """Detect from `points`, write `noise`, `diffs` and `shifts`, state what is news; return how many statements are new."""
-    mark = Mark(_up_to(log.store, "points"), version(DETECTION))  # before the reads: what lands meanwhile has not been seen
+    """Detect from `points` and `evals`, write DETECTED, state what is news; return how many statements are new."""
+    mark = Mark(_seen(log), version(DETECTION))  # before the reads: what lands meanwhile has not been seen
     frames = detected(log, workers)
     new = log.append(statements.statements(frames["shifts"], log, recorded_at))
     for name, frame in frames.items():
@@ -58,11 +63,26 @@ def write_links(log: EventLog) -> None:
 
 
 def detected(log: EventLog, workers: Workers = "serial") -> dict[str, pl.DataFrame]:
-    """Return the frames of `noise`, `diffs` and `shifts` that follow from `points` and from what was stated before."""
+    """Return the frames of DETECTED that follow from the fact tables and from what was stated before."""
+    store = log.store
     with closing(open_workers(workers)) as hands:
-        detection = detect_stored(log.store, hands)
-    shifts = statements.with_retracted(detection.shifts, log)
-    return {"noise": detection.noise, "diffs": detection.diffs, "shifts": shifts}
+        detection = detect_stored(store, hands)
+    scores = detect_scores(_live(store, "evals", evaluations.COLUMNS))
+    shifts = statements.with_retracted(with_scores(detection.shifts, scores), log)
+    return {
+        "noise": detection.noise,
+        "diffs": detection.diffs,
+        "shifts": shifts,
+        "levels": detection.levels,
+        "frontier_diffs": frontier.detect_frontiers(_live(store, "points", frontier.COLUMNS)),
+        "fitness": fitness.judge_curves(_live(store, "points", fitness.COLUMNS)),
+        "score_diffs": scores,
+    }
+
+
+def _live(store: Store, name: str, columns: Iterable[str]) -> pl.DataFrame:
+    """Return columns of what was not retracted."""
+    return store.collect(name, store.scan(name).filter(pl.col("retraction").is_null()).select(list(dict.fromkeys(columns))))
 
 
 def linked(log: EventLog) -> pl.DataFrame:
@@ -77,13 +97,19 @@ def upstream(store: Store) -> dict[str, pl.DataFrame]:
 
 def is_detection_current(log: EventLog) -> bool:
     """Say whether the last detection, by this code, saw every result of the log, and the last linking every upstream fact."""
-    types = dict.fromkeys(DETECTED, EVENT_TYPES) | {"links": (*EVENT_TYPES, *LINKED)}
+    types = dict.fromkeys(DETECTED, DETECTED_FROM) | {"links": (*EVENT_TYPES, *LINKED)}
     return not any(_is_behind(log, name, event_types) for name, event_types in types.items())
 
 
 def _is_behind(log: EventLog, name: str, event_types: tuple[str, ...]) -> bool:
     mark = trusted(log.store.mark(name), version(DETECTION), log.last_sequence())
     return mark is None or log.has(*event_types, after=mark.up_to)
+
+
+def _seen(log: EventLog) -> int:
+    """Return up to where the fact tables and `recipes` have seen the log: the place of the one that is behind in its own."""
+    recipes, points = _up_to(log.store, "recipes"), _up_to(log.store, "points")
+    return points if recipes < points or log.has(*EVENT_TYPES, after=points, up_to=recipes) else recipes
 
 
 def _up_to(store: Store, name: str) -> int:

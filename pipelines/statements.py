@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 import polars as pl
 
+from pipelines.detect.states import RETRACTED, SUPERSEDED
 from warehouse.events import Event, ShiftReported, Source, event_of
 from warehouse.log import EventLog
 from warehouse.schemas import SHIFTS
 
-RETRACTED = "retracted"
 _KEPT = (
     "shift_id",
     "event_key",
+    "dedupe_key",
     "status",
+    "superseded_by",
     "direction",
+    "kind",
     "attribution",
     "metric",
     "part",
@@ -63,22 +67,45 @@ def statements(shifts: pl.DataFrame, log: EventLog, recorded_at: datetime) -> It
 
 
 def with_retracted(shifts: pl.DataFrame, log: EventLog) -> pl.DataFrame:
-    """Return *shifts* and, with status `retracted`, those that an earlier night stated and this one does not find."""
+    """Return *shifts* and those that an earlier night stated and this one does not find.
+
+    Such a one is `superseded` where another shift of the same curve and direction now covers some of the same time (a run that
+    came late, a step that is seen elsewhere), and names it; else `retracted`.
+    """
     found = set(shifts["shift_id"].to_list())
-    rows = [_retracted(stated) for shift_id, stated in sorted(_latest(log).items()) if shift_id not in found]
-    return pl.concat([shifts, pl.DataFrame(rows, schema=SHIFTS.schema)]) if rows else shifts
+    gone = [stated for shift_id, stated in sorted(_latest(log).items()) if shift_id not in found]
+    if not gone:
+        return shifts
+    heirs: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in shifts.sort("to_measured_at", "shift_id").iter_rows(named=True):
+        heirs[row["curve_id"], row["direction"]].append(row)
+    rows = [_gone(stated, _heir(stated, heirs)) for stated in gone]
+    return pl.concat([shifts, pl.DataFrame(rows, schema=SHIFTS.schema)])
+
+
+def _heir(stated: ShiftReported, heirs: dict[tuple[str, str], list[dict[str, Any]]]) -> str | None:
+    """Return the id of the shift that stands in place of one that is not found any more, the nearest in time, if there is one."""
+    same = heirs.get((str(stated.facts.get("curve_id")), str(stated.facts.get("direction"))), [])
+    covering = [
+        row for row in same if row["from_measured_at"] < stated.to_measured_at and stated.from_measured_at < row["to_measured_at"]
+    ]
+    nearest = min(covering, key=lambda row: (abs(row["to_measured_at"] - stated.to_measured_at), row["shift_id"]), default=None)
+    return nearest["shift_id"] if nearest else None
 
 
 def _latest(log: EventLog) -> dict[str, ShiftReported]:
     return {payload.shift_id: payload for _row, payload in log.payloads("ShiftReported") if isinstance(payload, ShiftReported)}
 
 
-def _retracted(stated: ShiftReported) -> dict[str, Any]:
+def _gone(stated: ShiftReported, heir: str | None) -> dict[str, Any]:
+    why = f"shift {heir} stands in its place" if heir else "with what is known now it is not found"
     return {
         **dict.fromkeys(SHIFTS.schema.names()),
         **stated.facts,
-        "status": RETRACTED,
-        "status_reason": "an earlier night stated it; with what is known now it is not found",
+        "status": SUPERSEDED if heir else RETRACTED,
+        "status_reason": f"an earlier night stated it; {why}",
+        "superseded_by": heir,
+        "linked": [],
         "size_pct": stated.size_pct,
         "from_measured_at": stated.from_measured_at,
         "to_measured_at": stated.to_measured_at,

@@ -17,7 +17,7 @@ from pipelines.fold.code import FACTS as FACTS_CODE
 from pipelines.fold.small import whole_tables
 from pipelines.fold.table import EVENT_TYPES
 from pipelines.following import FACTS, UPSTREAM
-from pipelines.projections import DETECTED, detected, is_detection_current, linked
+from pipelines.projections import DETECTED, DETECTED_FROM, detected, is_detection_current, linked
 from warehouse import subjects
 from warehouse.code import version
 from warehouse.errors import StoreError
@@ -118,7 +118,7 @@ def _tables(log: EventLog, mark: Mark, announce: Announce) -> Iterator[str]:
         announce("detecting again")
         frames = {**detected(log), "links": linked(log)}
         for name, frame in frames.items():
-            yield from _table(log, name, frame, mark, version(DETECTION), *EVENT_TYPES, *LINKED)
+            yield from _table(log, name, frame, mark, version(DETECTION), *DETECTED_FROM, *LINKED)
 
 
 def _table(log: EventLog, name: str, expected: pl.DataFrame, mark: Mark, code: int, *event_types: str) -> Iterator[str]:

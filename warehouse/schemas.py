@@ -328,16 +328,28 @@ NOISE = Table(
     "noise",
     "how far a metric moves when nothing changed, per group and level",
     (
-        Column("level", TEXT, "stack (hardware and engine), engine, or global"),
-        Column("hardware", TEXT, "accelerator at stack level"),
-        Column("engine", TEXT, "engine at stack and engine level"),
+        Column(
+            "level", TEXT, "line (stack with framework, precision and deployment), stack (hardware and engine), engine, or global"
+        ),
+        Column("hardware", TEXT, "accelerator at line and stack level"),
+        Column("engine", TEXT, "engine at line, stack and engine level"),
+        Column("framework", TEXT, "serving stack at line level"),
+        Column("precision", TEXT, "weight precision at line level"),
+        Column("deployment", TEXT, "single or disaggregated, at line level"),
         Column("metric", TEXT, "metric"),
-        Column("unit", TEXT, "curve: median over a curve; point: one cell"),
+        Column(
+            "unit",
+            TEXT,
+            "curve: median over four cells or more; point: one cell; run: what sibling curves of a run share; cell: one about "
+            "its own curve",
+        ),
         Column("scale", REAL, "shrunk robust scale of one observation, log-ratio"),
         Column("raw_scale", REAL, "scale of this group's own repeats, log-ratio"),
         Column("repeats", INT, "same-build, same-recipe pairs of observations behind it, whatever the unit"),
+        Column("until", TEXT, "last night whose repeats are in it"),
+        Column("version", TEXT, "hash of all repeats up to that night"),
     ),
-    order=("level", "engine", "hardware", "metric", "unit"),
+    order=("level", "engine", "hardware", "framework", "precision", "deployment", "metric", "unit"),
 )
 
 SIDE = (
@@ -385,18 +397,27 @@ COMPARISON: tuple[Column, ...] = (
     Column("ttft_pct", REAL, "median TTFT, %, positive = better"),
     Column("noise_scale", REAL, "scale of one observation that was used, log-ratio"),
     Column("noise_level", TEXT, "level that it came from"),
-    Column("noise_repeats", INT, "repeats behind it"),
+    Column("noise_repeats", INT, "repeats behind it; fewer than three: insufficient repeats"),
+    Column("noise_version", TEXT, "hash of all repeats that were known by that night"),
+    Column("explained_share", REAL, "of a measurement notice: share of the reported change that vanishes in the steady state"),
     Column(
         "p_value",
         REAL,
-        "Student t with 3 degrees of freedom; the larger of the two witnesses, times the parts or cells picked from",
+        "Student t with 4 degrees of freedom; the larger of the two witnesses, times the parts or cells picked from",
     ),
-    Column("q_value", REAL, "Benjamini-Hochberg within one night; notices count among all its comparisons"),
+    Column(
+        "q_value",
+        REAL,
+        "Benjamini-Hochberg within one night, among comparisons in which something, or nothing, changed; notices: among all; 1: "
+        "it is below its gate; null: the second pass found it",
+    ),
     Column("change_set", TEXTS, "all that is known to differ between the two"),
     Column("change_detail", TEXTS, "the same in words"),
     Column("same_build", FLAG, "nothing in the build differs"),
     Column(
-        "attribution", TEXT, "engine, recipe, harness, checkpoint, environment, measurement, mixed, unknown; null: not flagged"
+        "attribution",
+        TEXT,
+        "engine, recipe, harness, checkpoint, hardware, environment, measurement, mixed, unknown; null: not flagged",
     ),
     Column("health", TEXTS, "health findings of either observation"),
     Column("flagged", FLAG, "passes effect gate, noise floor and false-discovery control"),
@@ -404,7 +425,7 @@ COMPARISON: tuple[Column, ...] = (
 
 DIFFS = Table(
     "diffs",
-    "every comparison of a curve (two or more shared cells) with its previous comparable observation, flagged or not",
+    "every comparison of a curve (of rare series: of one cell) with its previous comparable observation, flagged or not",
     (Column("diff_id", TEXT, "hash of curve and both observations"), *COMPARISON),
     order=("to_measured_at", "to_run_id", "curve_id", "to_build_id"),
 )
@@ -415,14 +436,186 @@ SHIFTS = Table(
     (
         Column("shift_id", TEXT, "hash of curve and both observations"),
         Column("event_key", TEXT, "shifts of one cause: engine, hardware, both builds, run, direction, attribution"),
-        Column("status", TEXT, "suspected, confirmed, recovered or retracted"),
+        Column("dedupe_key", TEXT, "shifts of one notice: engine, hardware, model, kind of metric, both builds"),
+        Column("echo_of", TEXT, "earlier shift of the same notice and direction, told less than 14 days before: no new notice"),
+        Column("status", TEXT, "suspected, confirmed, recovered, retracted or superseded"),
         Column("status_reason", TEXT, "why"),
+        Column("superseded_by", TEXT, "shift that stands in place of a superseded one"),
         Column("direction", TEXT, "regression or speedup"),
+        Column(
+            "kind",
+            TEXT,
+            "what the whole history makes of it: step, recovered, blip, return (from a blip), drift; null: too early to tell",
+        ),
+        Column("linked", TEXTS, "evaluations that fell with it, in words"),
         Column("siblings", INT, "curves of the same change, run and stack that moved the same way, this one included"),
         Column("siblings_total", INT, "curves of the same change, run and stack that were compared"),
         *COMPARISON,
     ),
     order=("to_measured_at", "shift_id"),
+)
+
+LEVELS = Table(
+    "levels",
+    "the level of every observation of a curve with four or more: comparisons of consecutive observations, added up",
+    (
+        Column("curve_id", TEXT, "curve"),
+        *CONTEXT,
+        Column("measured_at", TIME, "when"),
+        Column("run_source", TEXT, "where the run's number is unique"),
+        Column("run_id", TEXT, "benchmark run"),
+        Column("run_attempt", INT, "attempt, from 1"),
+        Column("build_id", TEXT, "software under test: key of `builds`"),
+        Column("engine_version", TEXT, "engine version, where known"),
+        Column("level", REAL, "log-ratio to the first observation, positive = better"),
+        Column("scale", REAL, "noise of one observation that the second pass used, log-ratio"),
+        Column("kind", TEXT, "what began here: step, recovered, blip, return; null: nothing"),
+    ),
+    order=("curve_id", "measured_at", "run_source", "run_id", "run_attempt", "build_id"),
+)
+
+FRONTIER_KEY = (
+    *CONTEXT,
+    *(column for column in IDENTITY if column.name in ("scenario", "workload", "arrival", "system")),
+    Column("metric_definition", TEXT, "which definition of the metrics holds"),
+)
+"""What all points of a frontier have in common."""
+
+FRONTIER_DIFFS = Table(
+    "frontier_diffs",
+    "every frontier of a run and build against its previous comparable one: a row for the whole and one an interactivity target",
+    (
+        Column("comparison_id", TEXT, "hash of frontier and both runs and builds"),
+        Column("frontier_id", TEXT, "hash of what all points of the frontier have in common"),
+        Column("night", TEXT, "UTC day of the later frontier"),
+        *FRONTIER_KEY,
+        *(Column(f"from_{name}", dtype, f"{meaning} of the earlier frontier") for name, dtype, meaning in SIDE),
+        *(Column(f"to_{name}", dtype, f"{meaning} of the later frontier") for name, dtype, meaning in SIDE),
+        Column("gap_days", REAL, "days between the two"),
+        Column("same_build", FLAG, "one build on both sides: what moved is not the engine; null: not recorded, or it may be"),
+        Column("change_set", TEXTS, "what is known to differ: build, recipe, checkpoint, environment, search_space"),
+        Column("cells_shared", INT, "cells that both have"),
+        Column("cells_unfit", INT, "of these, cells whose reported throughput is not compared"),
+        Column("cells_gained", INT, "cells that only the later one has"),
+        Column("cells_lost", INT, "cells that only the earlier one has"),
+        Column("curves_gained", INT, "curves that only the later one has"),
+        Column("curves_lost", INT, "curves that only the earlier one has"),
+        Column("interactivity", REAL, "where the frontiers are read, tok/s/user; null: median over all that both cover"),
+        Column("size", REAL, "log-ratio of reported throughput per GPU over shared cells, later over earlier"),
+        Column("size_pct", REAL, "the same, %"),
+        Column(
+            "interval_low_pct", REAL, "90 % interval (bootstrap over shared cells), lower end, %; null for one build with itself"
+        ),
+        Column("interval_high_pct", REAL, "90 % interval, upper end, %"),
+        Column("steady_size_pct", REAL, "steady-state throughput over shared cells, %"),
+        Column("steady_interval_low_pct", REAL, "its 90 % interval, lower end, %"),
+        Column("steady_interval_high_pct", REAL, "its 90 % interval, upper end, %"),
+        Column("raw_pct", REAL, "reported throughput over all cells of either side, coverage included, %"),
+        Column("raw_steady_pct", REAL, "the same of steady-state throughput, %"),
+        Column("coverage_pct", REAL, "what of the raw change is not the shared cells': cells gained, lost or unfit, %"),
+        Column("from_tput_per_gpu", REAL, "earlier frontier of shared cells at the target, tok/s/GPU"),
+        Column("to_tput_per_gpu", REAL, "later frontier of shared cells at the target, tok/s/GPU"),
+        Column("matched_pct", REAL, "reported throughput over the shared cells that are on both frontiers, %"),
+        Column("fronts_differ", INT, "shared cells that are on the frontier of one side only: a hair may have decided"),
+        Column("hypervolume_pct", REAL, "change of the dominated area, shared cells, %; of the whole only"),
+        Column("raw_hypervolume_pct", REAL, "change of the dominated area, all cells, %; of the whole only"),
+        Column("rerun_pct", REAL, "how far reruns of one build move there: 90 % of them by no more, %; null: there are none"),
+        Column("rerun_level", TEXT, "whose reruns: stack (hardware and engine), engine, or global"),
+        Column("rerun_pairs", INT, "reruns behind it"),
+        Column(
+            "stands_out",
+            FLAG,
+            "another build; both witnesses at 3 % or more, intervals without zero, matched, beyond reruns; names no cause",
+        ),
+        Column("missing", TEXT, "why there is no size: no shared cells, no overlap, outside the data; null: there is one"),
+    ),
+    order=("to_measured_at", "to_run_id", "frontier_id", "comparison_id", "interactivity"),
+)
+
+SCORE_SIDE = (
+    *SIDE,
+    ("score", REAL, "score, share of 1 (mean where one run told several)"),
+    ("score_stderr", REAL, "standard error as recorded, same unit; the greatest of several"),
+    ("records", INT, "records that the score is of"),
+    ("samples", INT, "questions asked"),
+    ("few_shot", INT, "worked examples in the prompt"),
+    ("task_version", TEXT, "version of the task's definition"),
+    ("harness_version", TEXT, "version of the evaluation harness"),
+)
+SCORE_DIFFS = Table(
+    "score_diffs",
+    "every evaluation of a setup (curve, load, task, metric) against its previous comparable one, flagged or not",
+    (
+        Column("score_diff_id", TEXT, "hash of the setup and both evaluations"),
+        Column("curve_id", TEXT, "curve"),
+        Column("night", TEXT, "UTC day of the later evaluation"),
+        *CONTEXT,
+        Column("concurrency", INT, "client concurrency, requests"),
+        Column("task", TEXT, "task that was evaluated"),
+        Column("metric", TEXT, "metric and filter, as the harness names them"),
+        *(Column(f"from_{name}", dtype, f"{meaning}, of the earlier evaluation") for name, dtype, meaning in SCORE_SIDE),
+        *(Column(f"to_{name}", dtype, f"{meaning}, of the later evaluation") for name, dtype, meaning in SCORE_SIDE),
+        Column("gap_days", REAL, "days between the two"),
+        Column("size_points", REAL, "later score less the earlier one, points of 100; null: no share of right answers"),
+        Column("interval_low_points", REAL, "90 % interval (Newcombe), lower end, points; null: not tested"),
+        Column("interval_high_points", REAL, "90 % interval, upper end, points"),
+        Column("least_points", REAL, "least change that could be told here from chance alone, about, points"),
+        Column("method", TEXT, "two-proportion z, or Fisher exact where right or wrong answers are few; null: not tested"),
+        Column(
+            "design_effect", REAL, "variance of repeats over that of chance alone, at least 1, by which both sides were widened"
+        ),
+        Column("repeats", INT, "repeats of this task and metric behind it"),
+        Column("p_value", REAL, "two-sided"),
+        Column("q_value", REAL, "Benjamini-Hochberg among all scores compared in one night"),
+        Column("change_set", TEXTS, "all that is known to differ between the two"),
+        Column("change_detail", TEXTS, "the same in words"),
+        Column("same_build", FLAG, "nothing in the build differs"),
+        Column("attribution", TEXT, "engine, harness, checkpoint, environment, mixed, unknown; null: not flagged"),
+        Column("direction", TEXT, "regression or improvement; null: not flagged"),
+        Column("status", TEXT, "insufficient, unchanged, suspected, confirmed or recovered"),
+        Column("flagged", FLAG, "passes effect gate, noise and false-discovery control"),
+        Column("reason", TEXT, "why it has this status"),
+    ),
+    order=("to_measured_at", "score_diff_id"),
+)
+
+WAITS = pl.List(
+    pl.Struct({"load": pl.Float64(), "excess_s": pl.Float64(), "burst_wait_s": pl.Float64(), "explained_share": pl.Float64()})
+)
+FITNESS = Table(
+    "fitness",
+    "is a curve of a run, or a stack of a run (level run), fit for comparison? what only its neighbours and repeats show",
+    (
+        Column("level", TEXT, "curve: one curve of a run and build; run: all curves of one stack, run and build"),
+        Column("run_source", TEXT, "where the run's number is unique"),
+        Column("run_id", TEXT, "benchmark run"),
+        Column("run_attempt", INT, "attempt, from 1"),
+        Column("build_id", TEXT, "software under test: key of `builds`"),
+        Column("hardware", TEXT, "accelerator"),
+        Column("engine", TEXT, "inference engine"),
+        Column("framework", TEXT, "serving stack round the engine"),
+        Column("curve_id", TEXT, "curve; null at level run"),
+        Column("measured_at", TIME, "first point"),
+        Column("curves", INT, "curves, at level run"),
+        Column("curves_unfit", INT, "of these, unfit"),
+        Column("points", INT, "points"),
+        Column("unfit", INT, "of these, unfit by themselves"),
+        Column("suspect", INT, "of these, suspect by themselves"),
+        Column("verdict", TEXT, "fit, suspect or unfit for comparison"),
+        Column("reasons", TEXTS, "incoherent_curve, lone_run, mostly_unfit"),
+        Column("ratio_off", REAL, "reported over steady-state throughput of the worst cell, against its curve's median, log"),
+        Column("step_off", REAL, "worst step between neighbours outside what load allows where steady state obeys, log-ratio"),
+        Column("incoherent_at", INT, "concurrency of the worst cell"),
+        Column("run_shift", REAL, "how far curves stand off together from all runs of the build, steady state, log-ratio"),
+        Column("run_spread", REAL, "robust spread of the curves about it, log-ratio"),
+        Column("run_curves", INT, "curves behind it"),
+        Column("run_repeats", INT, "runs of the build behind it, this one included"),
+        Column("excess_s", REAL, "longest mean less median TTFT of a point that started cold, s"),
+        Column("burst_wait_s", REAL, "longest wait of each request of a first burst, if it alone waited, s"),
+        Column("explained_share", REAL, "share of the gap between reported and steady-state throughput that TTFT explains"),
+        Column("waits", WAITS, "the same of every point that started cold, by its load"),
+    ),
+    order=("measured_at", "run_source", "run_id", "run_attempt", "build_id", "hardware", "framework", "engine", "curve_id"),
 )
 
 COMMITS = Table(
@@ -582,6 +775,10 @@ TABLES: dict[str, Table] = {
         NOISE,
         DIFFS,
         SHIFTS,
+        LEVELS,
+        FRONTIER_DIFFS,
+        FITNESS,
+        SCORE_DIFFS,
         LINKS,
         COMMITS,
         RELEASES,

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.demo.planted import Planted
+from pipelines.detect.states import GONE
 
 FOUND, PARTLY, MISSED = "found", "partly found", "missed"
 QUIET, CLAIMED = "quiet, as planted", "claimed, not planted"
@@ -63,7 +64,7 @@ def compare(planted: list[Planted] | tuple[Planted, ...], shifts: pl.DataFrame, 
     A claim belongs to an item when it is about one of its curves, spans its day and goes its way. Retracted shifts are no
     claims; a measurement notice about the return from a cold start is part of it.
     """
-    open_claims: dict[str, Shift] = {row["shift_id"]: row for row in shifts.iter_rows(named=True) if row["status"] != "retracted"}
+    open_claims: dict[str, Shift] = {row["shift_id"]: row for row in shifts.iter_rows(named=True) if row["status"] not in GONE}
     rows = []
     for item in planted:
         matched = [shift for shift in open_claims.values() if _belongs(item, shift)]

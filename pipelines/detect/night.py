@@ -1,45 +1,52 @@
-"""Detection from points to `noise`, `diffs` and `shifts`: every curve's observations in order, each against its baseline."""
+"""Detection from points to `noise`, `diffs`, `shifts`, `levels`: every curve's observations, each against its baseline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
 from pipelines.detect.baseline import baselines
 from pipelines.detect.changes import ENVIRONMENT, ChangeSet, differences
-from pipelines.detect.comparison import Comparison, compare, percent
-from pipelines.detect.decision import Verdict, control, judge, night
+from pipelines.detect.comparison import Comparison, compare, night, percent
+from pipelines.detect.days import Days, second_pass
+from pipelines.detect.decision import Verdict, control, judge
 from pipelines.detect.lifecycle import Shift, follow
-from pipelines.detect.noise import measure
+from pipelines.detect.noise import NoiseModel, measure
+from pipelines.detect.notices import with_notices
 from pipelines.detect.observations import REPORTED, STEADY, TPOT, TTFT, Observation, observe
+from pipelines.detect.rare import NEEDED as RARE_COLUMNS
+from pipelines.detect.rare_rows import rare_rows
+from pipelines.detect.recipes import NO_LOG, RecipeLog
+from pipelines.detect.series import DRIFT
 from warehouse.canonical import content_id
-from warehouse.schemas import CONTEXT, DIFFS, SHIFTS
+from warehouse.schemas import CONTEXT, DIFFS, LEVELS, SHIFTS
 
 
 @dataclass(frozen=True)
 class Detection:
-    """The frames of `noise`, `diffs` and `shifts`."""
+    """The frames of `noise`, `diffs`, `shifts` and `levels`."""
 
     noise: pl.DataFrame
     diffs: pl.DataFrame
     shifts: pl.DataFrame
+    levels: pl.DataFrame
 
 
 Part = tuple[dict[str, list[Observation]], list[tuple[Comparison, ChangeSet]]]
 """The observations of some curves, and each compared with its baseline."""
 
 
-def detect(points: pl.DataFrame) -> Detection:
-    """Return what *points* (`observations.COLUMNS`, any order) say of shifts; the same points give the same bytes."""
-    return conclude([compared(points)])
+def detect(points: pl.DataFrame, log: RecipeLog = NO_LOG) -> Detection:
+    """Return what *points* (columns of the table, any order) say of shifts; the same points give the same bytes."""
+    return with_rare(conclude([compared(points, log)]), points, log)
 
 
-def compared(points: pl.DataFrame) -> Part:
-    """Return the observations of the curves of *points*, and each compared with its baseline."""
-    curves = observe(points, tuple(column.name for column in CONTEXT))
+def compared(points: pl.DataFrame, log: RecipeLog = NO_LOG) -> Part:
+    """Return the observations of the curves of *points* (`observations.COLUMNS`), and each compared with its baseline."""
+    curves = observe(points, tuple(column.name for column in CONTEXT), log)
     return curves, list(_pairs(curves))
 
 
@@ -55,14 +62,29 @@ def conclude(parts: Iterable[Part]) -> Detection:
         pairs += comparisons
     model = measure(comparison for comparison, changes in pairs if _is_repeat(changes))
     judged = [verdict for comparison, changes in pairs if (verdict := judge(comparison, changes, model)) is not None]
-    verdicts = control(judged)
-    shifts = follow(verdicts, curves)
+    controlled = control(judged)
+    days = second_pass(controlled, model)
+    verdicts = [replace(verdict, kind=days.kinds.get(id(verdict.comparison.new), "")) for verdict in controlled]
+    steps = (days.steps.get(id(verdict.comparison.new), verdict) for verdict in verdicts)
+    shifts = follow([*steps, *days.drifts], curves)
     settled = {_pair_id(shift.verdict): shift.attribution for shift in shifts}
     return Detection(
         model.frame(),
-        pl.DataFrame([_diff_row(verdict, settled) for verdict in verdicts], schema=DIFFS.schema),
-        pl.DataFrame([_shift_row(shift) for shift in shifts], schema=SHIFTS.schema),
+        pl.DataFrame([_diff_row(verdict, settled, model) for verdict in verdicts], schema=DIFFS.schema),
+        with_notices(pl.DataFrame([_shift_row(shift, model) for shift in shifts], schema=SHIFTS.schema)),
+        pl.DataFrame(_level_rows(days), schema=LEVELS.schema).unique(_LEVEL_KEY, keep="first", maintain_order=True),
     )
+
+
+def with_rare(found: Detection, points: pl.DataFrame, log: RecipeLog) -> Detection:
+    """Return a detection with what rare series (one cell, a result now and then) add to it."""
+    rows = rare_rows(points.select(RARE_COLUMNS), log)
+    diffs = rows[0].join(found.diffs, on="diff_id", how="anti")  # an unfit cell may have had its notice
+    shifts = rows[1].join(diffs.select(shift_id="diff_id"), on="shift_id", how="semi")
+    if diffs.is_empty():
+        return found
+    together = with_notices(pl.concat([found.shifts, shifts]))
+    return replace(found, diffs=pl.concat([found.diffs, diffs]), shifts=together)
 
 
 def _pairs(curves: dict[str, list[Observation]]) -> Iterable[tuple[Comparison, ChangeSet]]:
@@ -78,35 +100,37 @@ def _is_repeat(changes: ChangeSet) -> bool:
     return changes.attribution == ENVIRONMENT and ENVIRONMENT not in changes.names
 
 
-def _diff_row(verdict: Verdict, settled: dict[str, str]) -> dict[str, Any]:
+def _diff_row(verdict: Verdict, settled: dict[str, str], model: NoiseModel) -> dict[str, Any]:
     """What did not move is attributed to nothing; a shift's attribution, which repeats may have changed, stands here as well."""
     pair = _pair_id(verdict)
-    return {"diff_id": pair, **_comparison_row(verdict, settled.get(pair))}
+    attribution = settled.get(pair) if verdict.flagged else None  # a step that took two observations stands in `shifts` alone
+    return {"diff_id": pair, **_comparison_row(verdict, attribution, model)}
 
 
-def _shift_row(shift: Shift) -> dict[str, Any]:
+def _shift_row(shift: Shift, model: NoiseModel) -> dict[str, Any]:
     return {
         "shift_id": _pair_id(shift.verdict),
         "event_key": shift.event_key,
         "status": shift.status,
         "status_reason": shift.reason,
         "direction": shift.direction,
+        "kind": shift.verdict.kind or None,
         "siblings": shift.siblings,
         "siblings_total": shift.siblings_total,
-        **_comparison_row(shift.verdict, shift.attribution),
+        **_comparison_row(shift.verdict, shift.attribution, model),
     }
 
 
 def _pair_id(verdict: Verdict) -> str:
     new, old = verdict.comparison.new, verdict.comparison.baseline.observation
     return content_id(
-        "diff",
+        "drift" if verdict.kind == DRIFT else "diff",
         new.curve_id,
         *(part for side in (old, new) for part in (side.run_source, side.run_id, side.run_attempt, *side.setup)),
     )
 
 
-def _comparison_row(verdict: Verdict, attribution: str | None) -> dict[str, Any]:
+def _comparison_row(verdict: Verdict, attribution: str | None, model: NoiseModel) -> dict[str, Any]:
     comparison = verdict.comparison
     new, baseline = comparison.new, comparison.baseline
     low, high = verdict.interval
@@ -134,11 +158,13 @@ def _comparison_row(verdict: Verdict, attribution: str | None) -> dict[str, Any]
         "noise_scale": verdict.noise.scale,
         "noise_level": verdict.noise.level,
         "noise_repeats": verdict.noise.repeats,
+        "noise_version": model.version(night(comparison)),
+        "explained_share": verdict.explained,
         "p_value": verdict.p_value,
-        "q_value": verdict.q_value,
+        "q_value": None if verdict.by_days else verdict.q_value,
         "change_set": list(verdict.changes.names),
         "change_detail": list(verdict.changes.details),
-        "same_build": baseline.observation.build_id == new.build_id,
+        "same_build": baseline.observation.same_build(new),
         "attribution": attribution,
         "health": _health(comparison),
         "flagged": verdict.flagged,
@@ -175,3 +201,20 @@ def _health(comparison: Comparison) -> list[str]:
             for reason in cell.health
         }
     )
+
+
+_LEVEL_KEY = ("curve_id", "run_source", "run_id", "run_attempt", "build_id", "measured_at")
+
+
+def _level_rows(days: Days) -> Iterable[dict[str, Any]]:
+    """Yield a row an observation of each line; where lines share a beginning, the longest tells of it."""
+    for line in days.lines:
+        for observation, level in zip(line.observations, line.levels, strict=True):
+            yield {
+                **{name: getattr(observation, name) for name in _LEVEL_KEY},
+                **observation.context,
+                "engine_version": observation.engine_version,
+                "level": level,
+                "scale": line.scale,
+                "kind": days.kinds.get(id(observation)),
+            }

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipelines.detect.night import Detection, Part, compared, conclude
+from pipelines.detect.night import Detection, Part, compared, conclude, with_rare
 from pipelines.detect.observations import COLUMNS
+from pipelines.detect.rare import NEEDED as RARE_COLUMNS
+from pipelines.detect.recipes import RecipeLog, recipe_log
 from pipelines.workers.contract import Workers
 from warehouse.store import Store
 
@@ -25,14 +27,24 @@ class Span:
     store: Store
     first: str
     final: str
+    log: RecipeLog
 
 
 def detect_stored(store: Store, workers: Workers) -> Detection:
     """Return what the points of *store* say of shifts; those that were retracted say nothing."""
-    return conclude(workers.map(compare_span, spans(store)))
+    log = recipe_log(store.read("recipes"), store.read("runs"))
+    found = conclude(workers.map(compare_span, spans(store, log)))
+    return with_rare(found, _rare_points(store), log)
 
 
-def spans(store: Store) -> list[Span]:
+def _rare_points(store: Store) -> pl.DataFrame:
+    """Return the points of curves that have one load in all their runs: few, wherever sweeps are run."""
+    live = store.scan("points").filter(pl.col("retraction").is_null())
+    loads = live.group_by("curve_id").agg(load=pl.struct("concurrency", "request_rate").n_unique()).filter(pl.col("load") == 1)
+    return store.collect("points", live.join(loads, on="curve_id", how="semi").select(RARE_COLUMNS))
+
+
+def spans(store: Store, log: RecipeLog) -> list[Span]:
     """Split the curves, in the order of their ids, into spans of about PART points."""
     counted = store.scan("points").group_by("curve_id").len().sort("curve_id")
     found: list[Span] = []
@@ -40,13 +52,13 @@ def spans(store: Store) -> list[Span]:
     for curve, points in store.collect("points", counted).iter_rows():
         first, total = first or curve, total + points
         if total >= PART:
-            found.append(Span(store, first, curve))
+            found.append(Span(store, first, curve, log))
             first, total = "", 0
-    return [*found, Span(store, first, curve)] if first else found
+    return [*found, Span(store, first, curve, log)] if first else found
 
 
 def compare_span(span: Span) -> Part:
     """Read the points of a span and compare its curves."""
     within = pl.col("curve_id").is_between(pl.lit(span.first), pl.lit(span.final)) & pl.col("retraction").is_null()
     points = span.store.scan("points").filter(within).select(COLUMNS)
-    return compared(span.store.collect("points", points))
+    return compared(span.store.collect("points", points), span.log)

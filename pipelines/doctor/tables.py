@@ -16,7 +16,7 @@ from pipelines.doctor.place import look_at_space
 from pipelines.fold.code import DETECTION, FACTS
 from pipelines.fold.table import EVENT_TYPES
 from pipelines.following import FACTS as FACT_TABLES
-from pipelines.projections import DETECTED
+from pipelines.projections import DETECTED, DETECTED_FROM
 from warehouse.clock import iso
 from warehouse.code import version
 from warehouse.errors import SchemaError, ShiftlogError
@@ -126,7 +126,7 @@ def _follows(name: str) -> tuple[int, tuple[str, ...], str]:
     if name in FACT_TABLES:
         return version(FACTS), EVENT_TYPES, BY_ITSELF
     if name in DETECTED or name == "links":
-        return version(DETECTION), EVENT_TYPES if name in DETECTED else (*EVENT_TYPES, *LINKED), DETECT
+        return version(DETECTION), DETECTED_FROM if name in DETECTED else (*EVENT_TYPES, *LINKED), DETECT
     return version(UPSTREAM_CODE), tuple(kind for kind, table in EVENT_OF_TABLE.items() if table.name == name), BY_ITSELF
 
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from pipelines.detect.states import GONE
 from pipelines.report import words
 
 GROUP = ("engine", "hardware", "model", "precision")
@@ -76,7 +77,7 @@ def velocity(diffs: pl.DataFrame, shifts: pl.DataFrame, noise: pl.DataFrame) -> 
 
 
 def _settled(diffs: pl.DataFrame, shifts: pl.DataFrame) -> pl.DataFrame:
-    withdrawn = pl.col("status").eq("retracted") | pl.col("attribution").is_in(NOT_THE_ENGINE)
+    withdrawn = pl.col("status").is_in(GONE) | pl.col("attribution").is_in(NOT_THE_ENGINE)
     return diffs.join(shifts.filter(withdrawn), on=PAIR, how="anti", nulls_equal=True)
 
 
