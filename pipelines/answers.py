@@ -1,4 +1,4 @@
-"""Shifts, their explanation, and upstream changes as JSON-ready objects: shapes that other tools rely on."""
+"""Shifts, their explanation, noise floors and upstream changes as JSON-ready objects: shapes that other tools rely on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ import polars as pl
 
 from changelog.answer import changes
 from changelog.facets import Configuration
-from pipelines.detect.observations import LOAD, load_of
+from pipelines.detect.noise import FEW, LEVELS, Scale
+from pipelines.detect.observations import METRICS
+from pipelines.detect.states import GONE
+from pipelines.doubts import unknowns, why_not
+from pipelines.evidence import evidence
 from pipelines.projections import upstream
+from warehouse import vocabulary
 from warehouse.cell import IDENTITY_FIELDS
 from warehouse.clock import iso
 from warehouse.errors import InputError
@@ -20,9 +25,14 @@ SHORTEST_PREFIX = 6
 _TOP = (
     "shift_id",
     "event_key",
+    "dedupe_key",
+    "echo_of",
     "status",
     "status_reason",
+    "superseded_by",
     "direction",
+    "kind",
+    "linked",
     "metric",
     "part",
     "size_pct",
@@ -56,6 +66,8 @@ _TOP = (
     "health",
     "noise_repeats",
     "noise_level",
+    "noise_version",
+    "explained_share",
 )
 _SIDE = (
     "measured_at",
@@ -68,8 +80,7 @@ _SIDE = (
     "image_digest",
     "engine_version",
 )
-_KEY = ("run_source", "run_id", "run_attempt", "build_id")
-_SHOWN = ("tput_per_gpu", "steady_output_tput_per_gpu", "tpot_median", "ttft_mean", "ttft_median", "verdict")
+_NOISE = ("level", "hardware", "engine", "framework", "precision", "deployment", "metric", "unit")
 
 
 def find_shifts(
@@ -89,16 +100,46 @@ def find_shifts(
 
 
 def explain(store: Store, prefix: str) -> dict[str, Any]:
-    """Return one shift with its ranked upstream changes; *prefix* is its id or a unique beginning of it."""
-    found = [shift for shift in find_shifts(store) if shift["shift_id"].startswith(prefix.lower())]
-    if len(prefix) < SHORTEST_PREFIX or not found:
+    """Return one shift, or a comparison that is none, with all that is on record round it.
+
+    *prefix* is its id or a unique beginning of it. Raises InputError where none begins so, or several do.
+    """
+    prefix = prefix.lower()
+    found = _found(store, prefix) if len(prefix) >= SHORTEST_PREFIX else []
+    if not found:
         raise InputError(
-            f"shift {prefix[:40]!r}: no such shift; `shiftlog shifts` lists them (at least {SHORTEST_PREFIX} characters)"
+            f"shift {prefix[:40]!r}: no such shift or comparison; `shiftlog shifts` lists the shifts "
+            f"(at least {SHORTEST_PREFIX} characters)"
         )
     if len(found) > 1:
-        raise InputError(f"shift {prefix!r}: {len(found)} shifts begin so; give more characters")
-    links = store.collect("links", store.scan("links").filter(pl.col("shift_id") == found[0]["shift_id"]).sort("rank"))
-    return {**found[0], "concurrencies": _concurrencies(store, found[0]), "upstream": _upstream(links)}
+        raise InputError(f"shift {prefix!r}: {len(found)} shifts or comparisons begin so; give more characters")
+    return _told(store, found[0])
+
+
+def noise_scales(
+    store: Store, *, engine: str | None = None, hardware: str | None = None, metric: str | None = None
+) -> list[dict[str, Any]]:
+    """Return the noise floors, widest level first: scales in % of one observation, and whether there are too few repeats."""
+    if metric and metric not in METRICS:
+        raise InputError(f"--metric {metric[:40]!r} has no noise floor; use one of {', '.join(METRICS)}")
+    frame = store.read("noise").sort(pl.col("level").replace_strict(LEVELS, range(len(LEVELS)), default=9), maintain_order=True)
+    wanted = {"engine": engine, "hardware": vocabulary.hardware(hardware).value if hardware else None, "metric": metric}
+    for name, value in wanted.items():
+        frame = frame.filter(pl.col(name) == value) if value else frame
+    return [_noise(row) for row in frame.iter_rows(named=True)]
+
+
+def _noise(row: dict[str, Any]) -> dict[str, Any]:
+    raw = row["raw_scale"]
+    return {
+        **{name: row[name] for name in _NOISE},
+        "scale_pct": row["scale"] * 100,
+        "raw_scale_pct": raw * 100 if raw is not None else None,
+        "repeats": row["repeats"],
+        "insufficient": row["repeats"] < FEW,
+        "until": row["until"],
+        "version": row["version"],
+    }
 
 
 def upstream_changes(
@@ -108,18 +149,34 @@ def upstream_changes(
     return changes(upstream(store), *span, Configuration(**facets), limit)
 
 
-def _concurrencies(store: Store, shift: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return both sides of a comparison by concurrency; a side that its run did not measure is absent (a repeat stood for it)."""
-    live = store.scan("points").filter(pl.col("retraction").is_null() & (pl.col("curve_id") == shift["curve_id"]))
-    curve = live.select(*LOAD, *_KEY, *_SHOWN)
-    points = store.collect("points", curve.sort(*LOAD, *_KEY)).to_dicts()
-    rows: dict[float, dict[str, Any]] = {}
-    for side in ("from", "to"):
-        for point in points:
-            if all(point[name] == shift[side][name] for name in _KEY):
-                row = rows.setdefault(load_of(point), {name: point[name] for name in LOAD})
-                row[side] = {name: point[name] for name in _SHOWN}
-    return [{**dict.fromkeys(("from", "to")), **row} for _load, row in sorted(rows.items())]
+def _found(store: Store, prefix: str) -> list[dict[str, Any]]:
+    """Return the shifts whose id begins so, then the comparisons that are no shifts."""
+    shifts = find_shifts(store, prefix=prefix)
+    return shifts + [row for row in _diffs(store, prefix) if row["diff_id"] not in {shift["shift_id"] for shift in shifts}]
+
+
+def _diffs(store: Store, prefix: str) -> list[dict[str, Any]]:
+    frame = store.scan("diffs").filter(pl.col("diff_id").str.starts_with(prefix)).sort("to_measured_at", "diff_id")
+    rows = store.collect("diffs", frame)
+    curves = _curves(store, rows["curve_id"].unique().to_list())
+    return [
+        {"diff_id": row["diff_id"], "flagged": row["flagged"], **_shift(row, curves.get(row["curve_id"], {}))}
+        for row in rows.iter_rows(named=True)
+    ]
+
+
+def _told(store: Store, answer: dict[str, Any]) -> dict[str, Any]:
+    """Return a shift or comparison with evidence, upstream changes, and what is not known of it."""
+    links = store.collect("links", store.scan("links").filter(pl.col("shift_id") == (answer["shift_id"] or "")).sort("rank"))
+    told = {"diff_id": answer["shift_id"], "flagged": answer["status"] not in GONE, **answer}
+    told |= {**evidence(store, answer), "upstream": _upstream(links), "now": None}
+    if answer["status"] in GONE:
+        told["now"] = next(map(_judged, _diffs(store, answer["shift_id"])), None)
+    return {**told, "why_not": [] if answer["shift_id"] else why_not(told), "unknown": unknowns(told)}
+
+
+def _judged(answer: dict[str, Any]) -> dict[str, Any]:
+    return {**answer, "why_not": why_not(answer)}
 
 
 def _curves(store: Store, wanted: list[str]) -> dict[str, dict[str, Any]]:
@@ -129,11 +186,14 @@ def _curves(store: Store, wanted: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def _shift(row: dict[str, Any], curve: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of `shifts`, or of `diffs`, where what only a shift has is null."""
     scale = row["noise_scale"]
     return {
-        **{name: row[name] for name in _TOP},
+        **{name: row.get(name) for name in _TOP},
+        "linked": row.get("linked") or [],
         "interval_pct": [row["interval_low_pct"], row["interval_high_pct"]],
         "noise_pct": scale * 100 if scale is not None else None,
+        "noise_insufficient": Scale(scale, row["noise_level"], row["noise_repeats"]).insufficient if scale is not None else None,
         "curve": curve,
         "from": _side(row, "from"),
         "to": _side(row, "to"),

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipelines.detect.states import STATES
+
 if TYPE_CHECKING:
     from warehouse.log import EventLog
 
@@ -226,7 +228,7 @@ def detect(context: click.Context, as_of: str | None, workers: str) -> None:
 @main.command()
 @click.option("--engine", metavar="E", help="Only this engine: vllm, sglang, trtllm, …")
 @click.option("--since", metavar="D", help="Only shifts seen on or after this day (YYYY-MM-DD).")
-@click.option("--status", type=click.Choice(["suspected", "confirmed", "recovered", "retracted"]), help="Only this status.")
+@click.option("--status", type=click.Choice(STATES), help="Only this status.")
 @_as_of
 @_formats("table", "json", "csv")
 @click.pass_context
@@ -255,19 +257,21 @@ def shifts(
 
 
 @main.command()
-@click.argument("shift_id")
+@click.argument("shift_id", metavar="SHIFT|DIFF")
 @_as_of
 @_formats("text", "json")
 @click.pass_context
 @_handled
 def explain(context: click.Context, shift_id: str, as_of: str | None, output: str) -> None:
-    """Tell one shift in full: numbers, noise floor, health, change set, ranked upstream changes.
+    """Tell one shift in full: numbers, how sure, health, what else changed, ranked upstream changes, what is not known.
 
-    SHIFT_ID may be shortened to a unique beginning of at least six characters.
+    SHIFT is its id; DIFF the id of any other comparison, of which it is told why it is no shift. Both may be shortened to a
+    unique beginning of at least six characters.
 
     \b
-    Example:
+    Examples:
       shiftlog explain 3f9c2a71
+      shiftlog sql "SELECT diff_id, engine, size_pct FROM diffs WHERE NOT flagged ORDER BY p_value LIMIT 5"
     """
     from pipelines import summaries
     from pipelines.answers import explain as explain_shift
@@ -277,6 +281,40 @@ def explain(context: click.Context, shift_id: str, as_of: str | None, output: st
         summaries.warn_if_stale(log)
     with _known(log, as_of) as known:
         summaries.out_explanation(explain_shift(known.store, shift_id), output)
+
+
+@main.command()
+@click.option("--engine", metavar="E", help="Only this engine: vllm, sglang, trtllm, …")
+@click.option("--hardware", metavar="H", help="Only this accelerator: b200, mi355x, …")
+@click.option("--metric", metavar="M", help="Only this metric: tput_per_gpu, tpot_median, …")
+@_as_of
+@_formats("table", "json", "csv")
+@click.pass_context
+@_handled
+def noise(
+    context: click.Context, engine: str | None, hardware: str | None, metric: str | None, as_of: str | None, output: str
+) -> None:
+    """List how far each metric moves when the same image runs again, by group, widest first.
+
+    A scale is that of one observation, in %; `raw` is of the group's own repeats, before it is drawn towards wider groups.
+    Fewer than three repeats are insufficient: then the floor of a stack is a borrowed or widened one.
+
+    \b
+    Examples:
+      shiftlog noise --engine vllm --metric tput_per_gpu
+      shiftlog noise --hardware b200 --format json | jq '.[] | select(.insufficient)'
+      shiftlog noise --as-of 2026-01-15                    what was known then
+    """
+    from pipelines import summaries
+    from pipelines.answers import noise_scales
+    from pipelines.settings import canonical_engine
+
+    log = _log(context)
+    if as_of is None:
+        summaries.warn_if_stale(log)
+    with _known(log, as_of) as known:
+        found = noise_scales(known.store, engine=canonical_engine(engine), hardware=hardware, metric=metric)
+    summaries.out_noise(found, output)
 
 
 @main.command()

@@ -12,6 +12,7 @@ import polars as pl
 from polars.exceptions import PanicException
 
 from pipelines.console import clipped, finite, out, out_csv, out_json, out_table, safe, say
+from pipelines.detect.states import CONFIRMED, GONE
 from pipelines.ingest import catalogue, formats
 from pipelines.ingest.intake import Intake
 from warehouse.errors import InputError, QueryError, StoreError
@@ -27,6 +28,7 @@ LOG_COLUMNS = ("sequence", "event_type", "subject", "occurred_at", "recorded_at"
 FAULTS_SHOWN = 10
 NAMES_SHOWN = 5
 DIGEST_SHOWN = 12
+VERSION_SHOWN = 8
 
 
 def say_intake(intake: Intake) -> None:
@@ -84,13 +86,28 @@ def _count(number: int, word: str) -> str:
 def say_detection(store: Store, new: int | None) -> None:
     """Say how many comparisons were made and what they gave; *new* statements, None where nothing was stated."""
     diffs = store.count("diffs")
-    shifts = store.read("shifts").filter(pl.col("status") != "retracted")
+    shifts = store.read("shifts").filter(~pl.col("status").is_in(GONE))
     notices = shifts.filter(pl.col("attribution") == "measurement").height
     engine = shifts.filter(pl.col("attribution") == "engine").height
+    confirmed = shifts.filter(pl.col("status") == CONFIRMED).height
     say(
         f"{_count(diffs, 'comparison')}: {_count(shifts.height, 'shift')}, {engine:,} attributed to an engine build, "
-        f"{_count(notices, 'measurement notice')}" + ("" if new is None else f"; {_count(new, 'new statement')}")
+        f"{confirmed:,} confirmed, {_count(notices, 'measurement notice')}"
+        + ("" if new is None else f"; {_count(new, 'new statement')}")
     )
+    _say_uncompared(store)
+
+
+def _say_uncompared(store: Store) -> None:
+    """Say how many curves were compared with nothing, and why."""
+    from pipelines.coverage import uncompared
+
+    reasons, curves = uncompared(store)
+    if reasons:
+        told = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
+        say(f"  not compared: {sum(reasons.values()):,} of {_count(curves, 'curve')}: {told}")
+    elif not curves:
+        say("  not compared: there are no points that count")
 
 
 def refresh_or_say(log: Any) -> None:
@@ -130,6 +147,7 @@ def out_shifts(shifts: list[dict[str, Any]], output: str) -> None:
             "shift",
             "day",
             "status",
+            "kind",
             "attribution",
             "stack",
             "model",
@@ -140,21 +158,22 @@ def out_shifts(shifts: list[dict[str, Any]], output: str) -> None:
             "q",
             "from → to",
         )
-        out_table(header, [_shift_line(shift) for shift in shifts], right=(7, 8, 9, 10))
+        out_table(header, [_shift_line(shift) for shift in shifts], right=(8, 9, 10, 11))
         say(f"{_count(len(shifts), 'shift')}; `shiftlog explain SHIFT` tells one in full")
 
 
-def _shift_line(shift: dict[str, Any]) -> tuple[str, ...]:
+def _shift_line(shift: dict[str, Any]) -> tuple[str | None, ...]:
     noise = f"{shift['noise_pct']:.1f} %" if shift["noise_pct"] is not None else "–"
     q_value = _probability(shift["q_value"])
     return (
         shift["shift_id"][:8],
         shift["night"],
         shift["status"],
+        shift["kind"],
         shift["attribution"],
         f"{shift['engine']} {shift['hardware']}",
-        f"{shift['model']} {shift['precision']}",
-        f"{shift['isl']}/{shift['osl']}",
+        " ".join(name for name in (shift["model"], shift["precision"]) if name),
+        "–" if shift["isl"] is None and shift["osl"] is None else f"{shift['isl'] or '–'}/{shift['osl'] or '–'}",
         f"{shift['size_pct']:+.1f} %",
         _agreement(shift),
         noise,
@@ -179,6 +198,34 @@ def _build(side: dict[str, Any]) -> str:
     name = str(side["engine_version"] or (side["image_ref"] or "unknown").rsplit("/", 1)[-1])
     tag, _, digest = name.partition("@sha256:")
     return f"{tag}@{digest[:DIGEST_SHOWN]}" if digest else tag
+
+
+def out_noise(scales: list[dict[str, Any]], output: str) -> None:
+    """Print noise floors; the table shows groups in words, JSON and CSV every column."""
+    if output == "json":
+        out_json(finite(scales))
+    elif output == "csv":
+        out_csv(list(scales[0]) if scales else ["level"], [list(row.values()) for row in scales])
+    else:
+        header = ("level", "group", "metric", "unit", "scale %", "raw %", "repeats", "until", "version")
+        out_table(header, [_noise_line(row) for row in scales], right=(4, 5, 6))
+        say(_count(len(scales), "row") + ("" if scales else "; no same-image repeats of it are on record, so a prior stands"))
+
+
+def _noise_line(row: dict[str, Any]) -> tuple[str, ...]:
+    names = ("engine", "hardware", "framework", "precision", "deployment")
+    raw = row["raw_scale_pct"]
+    return (
+        row["level"],
+        " ".join(row[name] for name in names if row[name]) or "all",
+        row["metric"],
+        row["unit"],
+        f"{row['scale_pct']:.2f}",
+        "–" if raw is None else f"{raw:.2f}",
+        f"{row['repeats']} (insufficient)" if row["insufficient"] else str(row["repeats"]),
+        row["until"],
+        row["version"][:VERSION_SHOWN],
+    )
 
 
 def out_explanation(shift: dict[str, Any], output: str) -> None:

@@ -62,6 +62,7 @@ def test_help_of_every_verb_has_an_example() -> None:
         "detect",
         "shifts",
         "explain",
+        "noise",
         "changes",
         "build",
         "report",
@@ -141,6 +142,14 @@ def test_shifts_json_keeps_the_contract(warehouse: Path) -> None:
         "change_set",
         "attribution",
         "health",
+        "kind",
+        "dedupe_key",
+        "echo_of",
+        "superseded_by",
+        "explained_share",
+        "linked",
+        "noise_version",
+        "noise_insufficient",
     } <= shift.keys()
     for side in ("from", "to"):
         assert {"measured_at", "run_id", "image_ref", "image_digest", "engine_version"} <= shift[side].keys()
@@ -175,6 +184,43 @@ def test_explain_takes_a_beginning_of_the_id(warehouse: Path) -> None:
     assert OLD in told.stdout and NEW in told.stdout
     assert json.loads(call(warehouse, "explain", shift["shift_id"], "--format", "json").stdout)["upstream"] is None
     assert call(warehouse, "explain", "ffffffff").exit_code == 2
+
+
+def test_explain_tells_why_a_comparison_is_no_shift(warehouse: Path) -> None:
+    """Public fleets know this line, so that changes from 1.2 % on count."""
+    chosen = "SELECT diff_id FROM diffs WHERE NOT flagged AND to_run_id = '2'"
+    (row,) = json.loads(call(warehouse, "sql", chosen, "--format", "json").stdout)
+    told = call(warehouse, "explain", row["diff_id"][:10])
+    assert told.exit_code == 0
+    assert told.stdout.startswith(f"{row['diff_id']}  not a shift: +0.2 % is below the least change that counts here, 1.2 %")
+    answer = json.loads(call(warehouse, "explain", row["diff_id"], "--format", "json").stdout)
+    assert (answer["shift_id"], answer["flagged"], answer["status"]) == (None, False, None)
+
+
+def test_explain_says_what_is_not_known(warehouse: Path) -> None:
+    shift = json.loads(call(warehouse, "shifts", "--format", "json").stdout)[0]
+    told = call(warehouse, "explain", shift["shift_id"]).stdout
+    gap = told[told.index("What we do not know:") :]
+    assert "no digest is recorded on either side" in gap
+    assert "whether it lasts: the later build ran once on this curve" in gap
+    assert "insufficient repeats: only 2 of this stack" in told and "too few same-image repeats" in gap
+
+
+def test_noise_lists_the_floors_of_both_repeats(warehouse: Path) -> None:
+    """Three runs of one build are two repeats; the sizes are 0.2 and 0.3 %, so the scale is 1.4826 · 0.25 % / √2 = 0.26 %."""
+    told = call(warehouse, "noise", "--engine", "vllm", "--metric", "tput_per_gpu", "--format", "json")
+    line = next(row for row in json.loads(told.stdout) if (row["level"], row["unit"]) == ("line", "curve"))
+    assert line["raw_scale_pct"] == pytest.approx(0.26, abs=0.005)
+    assert (line["repeats"], line["insufficient"], line["until"]) == (2, True, "2026-01-03")
+    assert "2 (insufficient)" in call(warehouse, "noise").stdout
+    assert "use one of" in call(warehouse, "noise", "--metric", "power").stderr
+    assert call(warehouse, "noise", "--engine", "nope").exit_code == 2
+
+
+def test_detect_says_how_many_are_confirmed(warehouse: Path) -> None:
+    told = call(warehouse, "detect").stderr
+    assert "3 comparisons: 1 shift, 1 attributed to an engine build, 0 confirmed, 0 measurement notices" in told
+    assert "not compared" not in told
 
 
 @pytest.mark.parametrize(

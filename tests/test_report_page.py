@@ -276,6 +276,34 @@ def test_shifts_of_one_cause_stand_together_latest_first():
     assert order == ["shift-d", "shift-c", "shift-a", "shift-b"]
 
 
+def test_a_rare_and_a_superseded_shift_have_cards():
+    """A rare series has one cell, maybe no p, and no steady state; of a superseded shift little is known."""
+    nothing = dict.fromkeys(("isl", "osl", "precision", "coherent", "p_value", "q_value", "steady_pct", "tpot_pct", "ttft_pct"))
+    rare = frames.shift(
+        shift_id="rare",
+        cells=1,
+        cells_total=1,
+        agreeing=1,
+        size_pct=129.0,
+        metric="samples_per_second_per_gpu",
+        attribution="hardware",
+        noise_level="prior",
+        noise_repeats=0,
+        **nothing,
+    )
+    bare = dict.fromkeys(
+        ("cells", "cells_total", "noise_scale", "noise_level", "interval_low_pct", "agreeing", "gap_days", "p_value")
+    )
+    gone = frames.shift(shift_id="gone", status="superseded", superseded_by="rare", **bare)
+    step = frames.shift(shift_id="step", kind="step", linked=["gsm8k (strict) fell by 3.1 points"], noise_level="public")
+    text = page(tables(shifts=[rare, gone, step])).text
+    assert "Samples per second per GPU moved +129.0 %" in text and "one result on each side" in text
+    assert "Not an engine change: the accelerators differ." in text
+    assert "Student t with 3 degrees of freedom" in text and "Student t with 4 degrees of freedom" in text
+    assert "superseded by rare" in text and "a step: the level changed and has stayed" in text
+    assert "gsm8k (strict) fell by 3.1 points" in text and "None/None" not in text
+
+
 def test_unknown_builds_and_digests_are_said_to_be_unknown():
     bare = frames.build(image_ref=None, image_digest=None, engine_version=None, source=None, confidence=None)
     text = page(tables(builds=[bare])).text.partition("the page says unknown.")[2]

@@ -188,3 +188,43 @@ def test_the_confidence_sentence_of_half_a_curve_names_the_half_and_the_cells_wi
 )
 def test_the_confidence_sentence_of_special_cases(overrides, part):
     assert part in confidence(**overrides)
+
+
+@pytest.mark.parametrize(
+    ("level", "repeats", "text"),
+    [
+        ("line", 14, "this stack (engine, GPU, framework, precision and deployment) moves 0.6 % (14 same-image repeats)."),
+        ("line", 2, "moves 0.6 % (insufficient repeats: 2)."),
+        ("engine", 9, "this engine on any GPU moves 0.6 % (9 same-image repeats, none of this stack)."),
+        ("public", 1, "this stack in public fleets moves 0.6 % (only 1 same-image repeat of its own)."),
+        ("public", 0, "this stack in public fleets moves 0.6 % (no repeat of its own)."),
+    ],
+)
+def test_the_noise_floor_says_whose_repeats_stand_behind_it(level, repeats, text):
+    told = sentences.noise_floor(frames.shift(noise_level=level, noise_repeats=repeats)).replace("\u00a0", " ")
+    assert told == f"With nothing changed, one observation of {text}" or told.endswith(text)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "text"),
+    [
+        ({"kind": "step"}, "a step: the level changed and has stayed"),
+        ({"kind": "drift"}, "a drift: small steps the same way that add up"),
+        ({"kind": None}, "too early to tell a step from a blip"),
+        ({"kind": None, "attribution": "measurement"}, "–"),
+        ({"kind": None, "cells": 1, "cells_total": 1}, "–"),
+        ({"kind": None, "status": "superseded", "superseded_by": "s9"}, "–; superseded by s9"),
+        ({"kind": "blip", "echo_of": "s1"}, "a blip: one or two observations, then back; told before as s1"),
+    ],
+)
+def test_what_the_history_makes_of_a_shift(overrides, text):
+    assert sentences.history(frames.shift(**overrides)) == text
+
+
+def test_a_rare_series_has_heavier_tails():
+    assert sentences.degrees_of_freedom(frames.shift()) == 4
+    assert sentences.degrees_of_freedom(frames.shift(cells=1, cells_total=1)) == 3
+
+
+def test_a_model_without_a_precision_is_told_as_such():
+    assert words.configuration({"model": "gptj", "precision": None}) == "gptj unknown precision"

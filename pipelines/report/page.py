@@ -166,7 +166,7 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         finalize=_shown,
     )
-    environment.globals |= {"words": words, "agreement": sentences.agreement, "moment": charts.moment, "groups": shifts.groups}
+    environment.globals |= {"words": words, "sentences": sentences, "moment": charts.moment, "groups": shifts.groups}
     return environment
 
 

@@ -5,6 +5,11 @@ Belongs here: the confidence sentence and its parts. Does not: formats of single
 
 from __future__ import annotations
 
+from pipelines.detect.changes import MEASUREMENT
+from pipelines.detect.decision import DEGREES_OF_FREEDOM
+from pipelines.detect.noise import FEW
+from pipelines.detect.rare_rows import DEGREES_OF_FREEDOM as RARE_DEGREES
+from pipelines.detect.states import GONE
 from pipelines.report import words
 from pipelines.report.words import Row
 
@@ -37,7 +42,9 @@ def _size(shift: Row) -> str:
     sense = ", counted so that + is better" if name.startswith(LOWER_IS_BETTER) else ""
     low, high = shift["interval_low_pct"], shift["interval_high_pct"]
     details = [f"90{words.SPACE}% interval {words.interval(low, high)}"] if words.known(low) and words.known(high) else []
-    if shift["cells"]:
+    if shift["cells"] == shift["cells_total"] == 1:
+        details.append("one result on each side")
+    elif shift["cells"]:
         of = f"{PARTS.get(shift['part'] or 'curve', '')}{words.count(shift['cells'], 'concurrency', 'concurrencies')}"
         details.append(f"{of}, {agreement(shift)} agree" if shift["agreeing"] is not None else of)
     missing = (shift["cells_total"] or 0) - (shift["cells"] or 0)
@@ -62,7 +69,32 @@ def noise_floor(shift: Row) -> str:
         return f"No repeat was measured yet; one observation is taken to move {words.scale(shift['noise_scale'])} by itself."
     whose = words.LEVELS.get(shift["noise_level"] or "", "an unnamed group")
     repeats = words.count(shift["noise_repeats"] or 0, "same-image repeat")
+    if shift["noise_level"] == "public":
+        repeats = f"only {repeats} of its own" if shift["noise_repeats"] else "no repeat of its own"
+    elif shift["noise_level"] in ("engine", "global"):
+        repeats = f"{repeats}, none of this stack"
+    elif (shift["noise_repeats"] or 0) < FEW:
+        repeats = f"insufficient repeats: {shift['noise_repeats'] or 0}"
     return f"With nothing changed, one observation of {whose} moves {words.scale(shift['noise_scale'])} ({repeats})."
+
+
+def degrees_of_freedom(shift: Row) -> int:
+    """Return with which Student t the p value was worked out: rare series have heavier tails."""
+    return RARE_DEGREES if shift["cells"] == shift["cells_total"] == 1 else DEGREES_OF_FREEDOM
+
+
+def _is_unclassed(shift: Row) -> bool:
+    """Say whether nothing classes it: the second pass looks at steady states, of curves, that stand."""
+    rare = shift["cells"] == shift["cells_total"] == 1
+    return shift["kind"] is None and (rare or shift["attribution"] == MEASUREMENT or shift["status"] in GONE)
+
+
+def history(shift: Row) -> str:
+    """Return what the whole history of its curve makes of a shift, and which shift it repeats or was replaced by."""
+    told = [words.NOTHING if _is_unclassed(shift) else words.KINDS.get(shift["kind"], words.plain(shift["kind"] or ""))]
+    told += [f"told before as {shift['echo_of']}"] if shift["echo_of"] else []
+    told += [f"superseded by {shift['superseded_by']}"] if shift["superseded_by"] else []
+    return "; ".join(told)
 
 
 def _breadth(shift: Row) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.detect.states import GONE
 from pipelines.report import sentences, words
 from pipelines.report.words import Row
 
@@ -93,7 +94,7 @@ def kind(attribution: str | None) -> str:
 
 def headline(shifts: pl.DataFrame, comparisons: int) -> str:
     """Return the page in one sentence: how many shifts of which kind, and that nothing else moved."""
-    rows = [row for row in shifts.select("attribution", "status").to_dicts() if row["status"] != "retracted"]
+    rows = [row for row in shifts.select("attribution", "status").to_dicts() if row["status"] not in GONE]
     engine = [row["status"] for row in rows if row["attribution"] == "engine"]
     other = sum(kind(row["attribution"]) == "other" for row in rows)
     parts = ["No engine shift"]

@@ -33,12 +33,38 @@ METRICS = {
     "output_tput_per_gpu": "Output throughput per GPU",
     "input_tput_per_gpu": "Input throughput per GPU",
     "steady_output_tput_per_gpu": "Steady-state throughput per GPU",
+    "samples_per_second_per_gpu": "Samples per second per GPU",
+    "scheduled_samples_per_second_per_gpu": "Scheduled samples per second per GPU",
+    "completed_samples_per_second_per_gpu": "Completed samples per second per GPU",
+    "samples_per_second": "Samples per second",
+    "scheduled_samples_per_second": "Scheduled samples per second",
+    "completed_samples_per_second": "Completed samples per second",
+    "output_tokens_per_second": "Output tokens per second",
+    "query_latency_bound_p90": "90th percentile of query latency",
+    "query_latency_bound_p99": "99th percentile of query latency",
 }
 _FAMILIES = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2el": "end-to-end latency", "intvty": "interactivity"}
-LEVELS = {"stack": "this engine on this GPU", "engine": "this engine on any GPU", "global": "any engine on any GPU"}
+LEVELS = {
+    "line": "this stack (engine, GPU, framework, precision and deployment)",
+    "stack": "this engine on this GPU",
+    "engine": "this engine on any GPU",
+    "global": "any engine on any GPU",
+    "public": "this stack in public fleets",
+    "prior": "anything, before there are repeats",
+}
 """What a level of the noise table speaks of."""
+KINDS = {
+    "step": "a step: the level changed and has stayed",
+    "recovered": "a step that was undone later",
+    "blip": "a blip: one or two observations, then back",
+    "return": "the return from a blip, no change of its own",
+    "drift": "a drift: small steps the same way that add up",
+    None: "too early to tell a step from a blip",
+}
+"""What the whole history of a curve makes of a shift; None: nothing yet."""
 ATTRIBUTIONS = {
     "engine": "The build is the only known difference.",
+    "hardware": "Not an engine change: the accelerators differ.",
     "recipe": "Not an engine change: the launch recipe differs.",
     "harness": "Not an engine change: the benchmark harness differs.",
     "checkpoint": "Not an engine change: the checkpoint differs.",
@@ -161,7 +187,7 @@ def stack(row: Row) -> str:
 
 def configuration(row: Row) -> str:
     """Return the model of a row with its precision: `DeepSeek-R1 FP8`."""
-    return f"{model(row['model'])} {(row['precision'] or 'unknown precision').upper()}"
+    return f"{model(row['model'])} {(row['precision'] or '').upper() or 'unknown precision'}"
 
 
 def build(version: str | None, image_ref: str | None, digest: str | None) -> str:
