@@ -30,7 +30,7 @@ lint: $(INSTALLED_DEV)  ## style and types
 bench: $(INSTALLED)  ## speed, memory and disk on this machine, as ratios within one run; BENCH="--large" adds ten million
 	$(BIN)/python bench/bench.py $(BENCH)
 
-eval: $(INSTALLED)  ## how well changes are ranked and unchanged curves left alone, on real data beside the checkout
+eval: $(INSTALLED_DEV)  ## false and missed shifts, ranks of known causes, on real data beside the checkout; writes docs/evaluation.md
 	$(BIN)/python bench/evaluate.py
 
 dev: $(INSTALLED)  ## Dagster's UI on a filled instance

@@ -1,4 +1,4 @@
-"""`make eval`: how often unchanged curves are flagged, and where known causes rank, on the real data beside the checkout.
+"""`make eval`: how well detection and ranking work on the real data beside the checkout; writes docs/evaluation.md.
 
 Needs `../shared/data` (real runs and upstream histories, not part of the project); says so and stops where it is absent.
 """
@@ -6,72 +6,79 @@ Needs `../shared/data` (real runs and upstream histories, not part of the projec
 from __future__ import annotations
 
 import json
+import platform
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-import polars as pl
-
-from pipelines.detect.night import detect
-from warehouse.log import EventLog
-
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+HERE = Path(__file__).resolve().parents[1]
+sys.path[0] = str(HERE)  # not this folder: bench.py would hide the package of its name
+DATA = HERE.parent / "shared" / "data"
+PAGE = HERE / "docs" / "evaluation.md"
+ROUNDS, SEED = 12, 20260301
 
 
 def main() -> None:
-    """Ingest real runs and upstream files into a temporary warehouse and print what detection and ranking make of them."""
+    """Ingest real runs and upstream files into a temporary warehouse, measure, and write the page."""
     if not DATA.is_dir():
         print("no real data beside the checkout (../shared/data is absent): nothing to evaluate")
         sys.exit(0)
+    from bench.evaluation import pairs
+    from bench.evaluation.page import Figures, page
     from pipelines.announcing import silent
+    from pipelines.following import refresh
     from pipelines.ingest.files import Declared
     from pipelines.ingest.intake import ingest
-    from pipelines.projections import run_detection
     from warehouse.clock import system_clock
+    from warehouse.log import EventLog
     from warehouse.store import Store
 
     with tempfile.TemporaryDirectory() as name:
         log = EventLog(Store(name))
-        ingest(
-            log,
-            (str(DATA / "inferencex" / "runs"), str(DATA / "upstream")),
-            Declared(),
-            recorded_at=system_clock(),
-            mirrors=Path(name) / "mirrors",
-            announce=silent,
+        _say("ingesting")
+        inputs = (str(DATA / "inferencex" / "runs"), str(DATA / "upstream"))
+        ingest(log, inputs, Declared(), recorded_at=system_clock(), mirrors=Path(name) / "mirrors", announce=silent)
+        refresh(log)
+        points = log.store.read("points")
+        same = pairs.same_image_pairs(points)
+        quiet = [pair for pair in same if pairs.is_quiet(pair)]
+        found = Figures(
+            runs=points["run_id"].n_unique(),
+            pairs=[(scenario, _scenario(points, same, scenario)) for scenario in pairs.SCENARIOS],
+            quiet=[(scenario, _scenario(points, quiet, scenario)) for scenario in pairs.QUIET],
+            discoveries=pairs.false_discoveries(points, same, ROUNDS, SEED),
+            cold=pairs.cold_starts(points),
+            one_build=pairs.one_build(points),
+            series=_series(points),
+            ranks=list(_ranking(log)),
+            machine=f"Python {platform.python_version()}, {platform.machine()}",
         )
-        run_detection(log, system_clock())
-        _detection(log.store.read("diffs"), log.store.read("shifts"))
-        _renamed(log.store.read("points"), log.store.read("diffs"))
-        _ranking(log)
+    PAGE.write_text(page(found), "utf-8")
+    _say(f"wrote {PAGE.relative_to(HERE)}")
 
 
-def _detection(diffs: pl.DataFrame, shifts: pl.DataFrame) -> None:
-    same = diffs.filter("same_build")
-    flagged = shifts.filter("same_build").group_by("attribution").len().sort("attribution")
-    print(
-        f"same build on both sides: {same.height} comparisons, flagged as {dict(flagged.iter_rows())}, attributed to the engine: "
-        f"{shifts.filter(pl.col('same_build') & (pl.col('attribution') == 'engine')).height}"
-    )
-    print(f"another build: {diffs.height - same.height} comparisons, flagged {shifts.filter(~pl.col('same_build')).height}")
+def _say(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
 
 
-def _renamed(points: pl.DataFrame, diffs: pl.DataFrame) -> None:
-    """Rename the later image of one run and stack at a time, nothing else, and count what would be said of an engine."""
-    pairs = diffs.filter("same_build").select("to_run_id", "hardware", "engine").unique().sort("to_run_id", "hardware", "engine")
-    blamed: list[str] = []
-    for run, hardware, engine in pairs.iter_rows():
-        own = (pl.col("run_id") == run) & (pl.col("hardware") == hardware) & (pl.col("engine") == engine)
-        renamed = points.with_columns(build_id=pl.when(own).then(pl.lit("tag:renamed/image:v1")).otherwise("build_id"))
-        shifts = detect(renamed).shifts.filter(
-            (pl.col("to_build_id") == "tag:renamed/image:v1") & (pl.col("attribution") == "engine")
-        )
-        blamed += shifts["status"].to_list()
-    named = f"{len(blamed)} of {diffs.filter('same_build').height} comparisons named the engine"
-    print(f"the same image under another name: {named}, {blamed.count('confirmed')} confirmed")
+def _scenario(points, same, scenario):  # type: ignore[no-untyped-def]
+    from bench.evaluation.pairs import outcomes
+
+    _say(f"pairs: {scenario.name}")
+    long_enough = [pair for pair in same if pair.cells >= scenario.least_cells]
+    return list(outcomes(points, long_enough, scenario.plant, scenario.how))
 
 
-def _ranking(log: EventLog) -> None:
+def _series(points):  # type: ignore[no-untyped-def]
+    from bench.evaluation import series
+
+    _say("series of days, nulls, TCPD, speed")
+    return series.evaluate(points, DATA)
+
+
+def _ranking(log) -> Iterator[str]:  # type: ignore[no-untyped-def]
+    """Yield where the known cause of each labelled case stands."""
     from pipelines.answers import upstream_changes
     from pipelines.settings import configuration
 
@@ -87,7 +94,8 @@ def _ranking(log: EventLog) -> None:
         }
         answer = upstream_changes(log.store, (case["engine"], case["from"], case["to"]), configuration(facets))
         ranks = {change["pr"]: change["rank"] for change in answer["changes"]}
-        print(f"{case['case']}: {', '.join(f'#{pr} rank {ranks.get(pr)}' for pr in case['prs'])} of {answer['candidates']}")
+        places = ", ".join(f"#{pr} rank {ranks.get(pr)}" for pr in case["prs"])
+        yield f"{case['case']}: {places} of {answer['candidates']:,}"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""How well detection works, on real runs and on series with known changes: `make eval`."""
