@@ -176,6 +176,41 @@ def test_a_digest_without_a_tag_may_be_any_tag_of_its_repository():
     assert difference({}, {"values": elsewhere})["attribution"] == "engine"
 
 
+def named(image=None, version=None, digest=None):
+    """Return the columns of a build as `pipelines.fold` makes them: by digest, tag or version, whatever is told."""
+    sha = f"sha256:{digest * 64}" if digest else None
+    build = f"digest:{sha}" if sha else f"tag:{image}" if image else f"version:vllm/{version}"
+    return {"build_id": build, "image_ref": image, "image_digest": sha, "engine_version": version}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "attribution"),
+    [
+        # An image here, its version there; a version in two spellings.
+        (named("vllm/vllm-openai:v0.24.0", "0.24.0"), named(version="0.24.0"), "unknown"),
+        (named("vllm/vllm-openai:v0.24.0", "0.24.0"), named(version="0.25.0"), "engine"),
+        (named(version="0.24.0"), named(version="v0.24.0"), "unknown"),
+        (named(version="0.24.0"), named(version="0.24.0+cu129"), "unknown"),
+        (named(version="0.24"), named(version="0.24.0"), "unknown"),
+        (named(version="0.24.0"), named(version="0.24.1"), "engine"),
+        (named(digest="a", version="0.24.0"), named(version="0.24.0"), "unknown"),
+        # A tag that can be any version, with and without a digest beside it.
+        (named("vllm/vllm-openai:latest"), named("vllm/vllm-openai:v0.11.2"), "unknown"),
+        (named("vllm/vllm-openai:latest", digest="a"), named("vllm/vllm-openai:v0.9.1"), "unknown"),
+        (named("vllm/vllm-openai:latest", "0.9.0"), named("vllm/vllm-openai:v0.9.1", "0.9.1"), "engine"),
+        (named("vllm/vllm-openai:v0.9.0", digest="a"), named("vllm/vllm-openai:v0.9.1"), "engine"),
+        (named("vllm/vllm-openai:latest", digest="a"), named("vllm/vllm-openai:latest", digest="b"), "engine"),
+        # One reference in two spellings.
+        (named("vllm/vllm-openai"), named("vllm/vllm-openai:latest"), "unknown"),
+        (named("registry-1.docker.io/vllm/vllm-openai:v0.11.2"), named("vllm/vllm-openai:v0.11.2"), "unknown"),
+        (named("vllm/vllm-openai:latest"), named("rocm/vllm:latest"), "engine"),
+    ],
+)
+def test_one_image_under_two_names_is_neither_cleared_nor_blamed(first, second, attribution):
+    for old, new in ((first, second), (second, first)):
+        assert difference({"values": old}, {"values": new})["attribution"] == attribution
+
+
 def test_words_for_a_build_and_for_the_search_space():
     row = difference({"cells": (4, 8, 16)}, {"build": "B", "cells": (4, 8, 128)})
     assert row["change_detail"] == ["build: vllm/vllm-openai:vA → vllm/vllm-openai:vB", "concurrencies: gained 128; lost 16"]

@@ -6,7 +6,10 @@ itself: it moves with every run. What of it matters stands in the benchmark's re
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+from packaging.version import InvalidVersion, Version
 
 from pipelines.detect.baseline import Baseline
 from pipelines.detect.observations import Observation
@@ -58,11 +61,45 @@ def differences(new: Observation, baseline: Baseline) -> ChangeSet:
 
 
 def may_be_same(old: Observation, new: Observation) -> bool:
-    """Say whether one side names a digest and the other a tag that may stand for it: the same tag, or any where it has none."""
-    if old.build_id == new.build_id or (old.image_digest is None) == (new.image_digest is None):
+    """Say whether two names of builds may be one build: then neither is cleared nor blamed.
+
+    Two digests tell builds apart, and so do two versions. Else one image may stand under two names: with its digest recorded on
+    one side only, as a tag that can be any version (`latest`), as an image here and a version there, or spelled in another way.
+    """
+    if old.build_id == new.build_id or not (old.has_build and new.has_build) or (old.image_digest and new.image_digest):
         return False
-    pinned, loose = (old, new) if old.image_digest else (new, old)
-    return _tag(loose) == _tag(pinned) or _tag(loose).startswith(f"{_tag(pinned)}:")
+    versions = {_version(side) for side in (old, new)} - {None}
+    if len(versions) > 1:
+        return False
+    if old.image_ref is None or new.image_ref is None:
+        return bool(versions) or (old.image_ref is None) != (new.image_ref is None)
+    one, other = _full(_tag(old)), _full(_tag(new))
+    alike = one.rsplit(":", 1)[0] == other.rsplit(":", 1)[0]
+    return one == other or (alike and not all(_VERSION.search(tag) for tag in (one, other)))
+
+
+_VERSION = re.compile(r":.*\d\.\d")
+"""A tag that holds a version cannot be another one; `latest`, `nightly` or none can be any."""
+_HUBS = ("registry-1.docker.io/", "index.docker.io/", "docker.io/", "library/")
+
+
+def _version(observation: Observation) -> str | None:
+    """Return the version in one spelling, as far as it is one: `v0.24` and `0.24.0` are the same."""
+    told = observation.engine_version
+    if told is None:
+        return None
+    try:
+        found = Version(told)
+    except InvalidVersion:
+        return told.lower().removeprefix("v")
+    return str(Version(found.public)).removesuffix(".0") if len(found.release) > 2 else str(found.public)
+
+
+def _full(reference: str) -> str:
+    """Return a reference without the names of the public hub, and with the tag that none stands for."""
+    for hub in _HUBS:
+        reference = reference.removeprefix(hub)
+    return reference if ":" in reference.rsplit("/", 1)[-1] else f"{reference}:latest"
 
 
 def build_change(old: Observation, new: Observation) -> str:
@@ -72,7 +109,10 @@ def build_change(old: Observation, new: Observation) -> str:
     if old.build_id == new.build_id:
         return f"build: {_tag(new) or new.build_id} moved, version {_clip(old.engine_version)} → {_clip(new.engine_version)}"
     if may_be_same(old, new):
-        return f"build: {_tag(old)} → {_tag(new)}, its digest recorded on one side only; it may be the same"
+        loose = (
+            "its digest recorded on one side only; " if _tag(old) and _tag(new) and (old.image_digest or new.image_digest) else ""
+        )
+        return f"build: {_tag(old) or _name(old)} → {_tag(new) or _name(new)}, {loose}it may be the same"
     if old.image_ref is None and new.image_ref is None:
         return f"build: {_name(old)} → {_name(new)}"
     if _tag(old) == _tag(new):
