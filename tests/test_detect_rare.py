@@ -406,3 +406,14 @@ def test_a_renamed_system_is_found_again(published: pl.DataFrame) -> None:
     assert found["from_system"].item() == "Dell: Dell PowerEdge XE8640 (4x NVIDIA H100-SXM-80GB, TensorRT)"
     assert found["factor"].item() == pytest.approx(116.996 / 51.7954, abs=5e-4)
     assert found["change_set"].to_list() == [["harness", "system"]] and found["attribution"].item() == "unknown"
+
+
+def test_a_wider_sweep_later_does_not_undo_what_was_compared() -> None:
+    before = [curve("A", 0, **ONE), curve("B", 1, 0.5, **ONE), curve("B", 2, 0.5, **ONE)]
+    wider = curve("B", 3, 0.5, cells=(8, 16))
+    first, second = detect(together(*before)).diffs, detect(together(*before, wider)).diffs
+    assert first.height == 2
+    judged = ["diff_id", "size", "p_value", "q_value", "flagged", "attribution"]
+    assert second.join(first.select("diff_id"), on="diff_id", how="semi").select(judged).equals(first.select(judged))
+    # From then on it is a curve, and its single cells are compared as parts of it.
+    assert rare_pairs(together(*before, wider, curve("B", 4, 0.5, **ONE))).height == 2

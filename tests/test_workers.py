@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from pipelines.announcing import silent
 from pipelines.detect import spans
 from pipelines.detect.night import detect
-from pipelines.detect.observations import COLUMNS
+from pipelines.detect.recipes import NO_LOG
 from pipelines.fold import table
 from pipelines.following import refresh
 from pipelines.ingest.intake import ingest
@@ -496,9 +496,9 @@ def test_detection_gives_the_same_bytes_wherever_it_runs(
     warehouse: EventLog, any_workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spans, "PART", 10)
-    assert len(spans.spans(warehouse.store)) == 2
+    assert len(spans.spans(warehouse.store, NO_LOG)) == 2
     there = spans.detect_stored(warehouse.store, any_workers)
-    here = detect(warehouse.store.read("points").select(COLUMNS))
+    here = detect(warehouse.store.read("points"))
     assert here.diffs.height == 10
     for name in ("noise", "diffs", "shifts"):
         assert content_hash(getattr(there, name)) == content_hash(getattr(here, name))

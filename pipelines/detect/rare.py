@@ -145,9 +145,17 @@ def pairs_of(points: pl.DataFrame, log: RecipeLog = NO_LOG) -> list[Pair]:
 
 
 def _rare(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the points of curves that have one load in all their runs."""
-    load = pl.struct(pl.col(name) for name in LOAD)
-    return points.filter(load.n_unique().over("curve_id") == 1).select(NEEDED)
+    return single_load(points.lazy()).select(NEEDED).collect()
+
+
+def single_load(points: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the points of runs up to which their curve had one load only: what comes later does not alter what was compared."""
+    run = ("curve_id", "run_source", "run_id", "run_attempt")
+    timed = points.with_columns(_at=pl.col("measured_at").min().over(run), _load=pl.struct(LOAD))
+    met = timed.group_by("curve_id", "_load").agg(pl.col("_at").min())
+    second = met.group_by("curve_id").agg(_second=pl.col("_at").sort().slice(1, 1).first())
+    single = timed.join(second, on="curve_id").filter(pl.col("_second").is_null() | (pl.col("_at") < pl.col("_second")))
+    return single.drop("_at", "_load", "_second")
 
 
 def _with_headlines(points: pl.DataFrame) -> pl.DataFrame:

@@ -12,6 +12,7 @@ import polars as pl
 from pipelines.detect.night import Detection, Part, compared, conclude, with_rare
 from pipelines.detect.observations import COLUMNS
 from pipelines.detect.rare import NEEDED as RARE_COLUMNS
+from pipelines.detect.rare import single_load
 from pipelines.detect.recipes import RecipeLog, recipe_log
 from pipelines.workers.contract import Workers
 from warehouse.store import Store
@@ -38,10 +39,9 @@ def detect_stored(store: Store, workers: Workers) -> Detection:
 
 
 def _rare_points(store: Store) -> pl.DataFrame:
-    """Return the points of curves that have one load in all their runs: few, wherever sweeps are run."""
-    live = store.scan("points").filter(pl.col("retraction").is_null())
-    loads = live.group_by("curve_id").agg(load=pl.struct("concurrency", "request_rate").n_unique()).filter(pl.col("load") == 1)
-    return store.collect("points", live.join(loads, on="curve_id", how="semi").select(RARE_COLUMNS))
+    """Return the points of curves as long as they had one load: few, wherever sweeps are run."""
+    live = store.scan("points").filter(pl.col("retraction").is_null()).select(RARE_COLUMNS)
+    return store.collect("points", single_load(live))
 
 
 def spans(store: Store, log: RecipeLog) -> list[Span]:
