@@ -199,3 +199,8 @@ def test_the_order_of_cells_does_not_matter(values, random):
     shuffled = list(values)
     random.shuffle(shuffled)
     assert movement(np.array(values)) == movement(np.array(shuffled))
+
+
+def test_a_change_beyond_all_numbers_is_still_a_number():
+    assert percent(1e4) == percent(700.0) > 1e300
+    assert percent(-1e4) == -100

@@ -21,6 +21,8 @@ from pipelines.detect.observations import METRICS, REPORTED, Observation
 MAD_TO_SIGMA = 1.4826
 HALF_GATE = math.log(1.07)
 MIN_CELLS_FOR_HALVES = 4
+LARGEST = 700.0
+"""Log-ratio from which a change in percent is no finite number any more."""
 SHORT_CURVE = 4
 """Cells below which single ones count too much for a median to be robust."""
 ENOUGH = 0.5
@@ -43,6 +45,8 @@ class Movement:
     cells: int
     agreeing: int
     unanimous: bool = True
+    spread: float = 0.0
+    """1.48 MAD of the cells about the median."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ def movement(values: NDArray[np.float64]) -> Movement:
     middle = median(plain)
     spread = MAD_TO_SIGMA * median(abs(value - middle) for value in plain)
     agreeing = sum(value * middle > 0 if middle else value == 0 for value in plain)
-    return Movement(middle, abs(middle) > spread, len(plain), agreeing, all(_shows(value, middle) for value in plain))
+    return Movement(middle, abs(middle) > spread, len(plain), agreeing, all(_shows(value, middle) for value in plain), spread)
 
 
 def _shows(value: float, middle: float) -> bool:
@@ -136,4 +140,4 @@ def night(comparison: Comparison) -> str:
 
 def percent(log_ratio: float) -> float:
     """Return a log-ratio as a change in percent."""
-    return math.expm1(log_ratio) * 100
+    return math.expm1(min(log_ratio, LARGEST)) * 100

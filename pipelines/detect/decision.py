@@ -43,6 +43,8 @@ FALSE_DISCOVERY_RATE = 0.10
 INTERVAL = 0.90
 WITNESS_SHARE = 0.5
 """The second witness must show at least this share of the change."""
+NEARLY = 2.0
+"""Spread of the second witness, in medians, up to which it still counts: the first has to be coherent by itself (1)."""
 SCALES_TO_GATE = 4.0
 """A change below four noise scales is no news; a comparison carries √2 of the scale."""
 PAIR_GATE, CURVE_GATE, QUIET_GATE = math.log(1.035), math.log(1.03), math.log(1.012)
@@ -130,13 +132,19 @@ def _two_witnesses(
         return None
     scale, scale_of_other = _scale(comparison, noise, first, leading), _scale(comparison, noise, second, other)
     least = gate(part, leading, scale)
-    if not (moves(leading, least, part) and moves(other, WITNESS_SHARE * least, part)):
-        return None
-    if other.median / leading.median < WITNESS_SHARE:
+    if not (moves(leading, least, part) and _follows(other, leading, WITNESS_SHARE * least, part)):
         return None
     tried = _tried(comparison, part) * len(_witnesses(comparison, part))
     p_value = _corrected(max(_tail(leading.median, scale), _tail(other.median, scale_of_other)), tried)
     return Verdict(comparison, changes, first, part, leading, scale, p_value, True, changes.attribution)
+
+
+def _follows(other: Movement, leading: Movement, least: float, part: str) -> bool:
+    """Say whether a second witness moves along: half as far as the first, coherently or, on three cells or more, nearly so."""
+    if not leading.median or abs(other.median) < least or other.median / leading.median < WITNESS_SHARE:
+        return False
+    nearly = part == CURVE and other.cells > MIN_CELLS and other.spread <= NEARLY * abs(other.median)
+    return nearly or moves(other, least, part)
 
 
 def gate(part: str, moved: Movement, scale: Scale) -> float:
@@ -153,7 +161,7 @@ def _least(part: str, cells: int, known: bool) -> float:
 
 
 def _measurement(comparison: Comparison, changes: ChangeSet, noise: NoiseModel) -> Verdict | None:
-    """Reported throughput moved and steady state did not: over fit cells as a curve does, or in cells that are unfit."""
+    """Reported throughput moved and its second witness not half as far: over fit cells as a curve does, or in unfit cells."""
     unfit = _unfit_cells(comparison)
     if unfit is not None:
         scale = noise.scale(comparison.new.context, REPORTED, 1, night(comparison))
@@ -161,13 +169,19 @@ def _measurement(comparison: Comparison, changes: ChangeSet, noise: NoiseModel) 
         return Verdict(comparison, changes, REPORTED, UNFIT_CELLS, unfit, scale, p_value, True, MEASUREMENT)
     for part in parts(comparison):
         leading = comparison.movement(REPORTED, part)
-        if leading is None:
+        if leading is None or _is_borne_out(comparison, leading, part):
             continue
         scale = _scale(comparison, noise, REPORTED, leading)
         if moves(leading, max(CURVE_GATE, gate(part, leading, scale)), part):
             p_value = _corrected(_tail(leading.median, scale), _tried(comparison, part))
             return Verdict(comparison, changes, REPORTED, part, leading, scale, p_value, True, MEASUREMENT)
     return None
+
+
+def _is_borne_out(comparison: Comparison, leading: Movement, part: str) -> bool:
+    """Say whether the second witness moved along, however little that is: then it is not the measurement that is odd."""
+    other = comparison.movement(_witnesses(comparison, part)[0][1], part)
+    return other is not None and _follows(other, leading, 0.0, part)
 
 
 def _unfit_cells(comparison: Comparison) -> Movement | None:
