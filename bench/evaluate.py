@@ -51,6 +51,7 @@ def main() -> None:
             cold=pairs.cold_starts(points),
             one_build=pairs.one_build(points),
             series=_series(points),
+            whole=pairs.whole(points),
             ranks=list(_ranking(log)),
             machine=f"Python {platform.python_version()}, {platform.machine()}",
         )

@@ -77,7 +77,7 @@ def _chance(answer: Answer) -> Iterator[str]:
     p, q = answer["p_value"], answer["q_value"]
     if p > ALPHA and not is_rare(answer):
         yield f"p {p:.2g} is above {ALPHA:g}: runs with nothing changed move as far too often"
-    elif q is not None and q > FALSE_DISCOVERY_RATE:
+    elif q is not None and FALSE_DISCOVERY_RATE < q < 1:  # 1: it did not pass its gate, and the gate is the reason
         yield f"q {q:.2g} is above {FALSE_DISCOVERY_RATE:g}: among so many comparisons of a night one as odd is expected"
 
 

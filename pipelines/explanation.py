@@ -110,7 +110,7 @@ def _kinship(answer: Answer) -> Lines:
     if answer["superseded_by"]:
         yield f"Superseded: `shiftlog explain {answer['superseded_by']}` stands in its place."
     if answer["echo_of"]:
-        yield f"Not news: the same change was told less than 14 days before, as {answer['echo_of']}."
+        yield f"One notice with {answer['echo_of']}: the same change, told that night or in the 14 days before."
     yield from _listed("Scores that fell with it:", answer["linked"])
 
 
@@ -340,7 +340,8 @@ def _frontier(rows: list[Answer]) -> Lines:
     if whole["size_pct"] is None:
         yield f"Frontier (throughput at equal interactivity): not comparable, {whole['missing']}."
         return
-    most = max(targets, key=lambda row: (bool(row["stands_out"]), abs(row["size_pct"])), default=None)
+    # Of targets that do not stand out the largest is the one that a hair decided.
+    most = max((row for row in targets if row["stands_out"]), key=lambda row: abs(row["size_pct"]), default=None)
     at = f"; most at {most['interactivity']:g} tok/s/user, {_frontier_size(most)}" if most else ""
     size = f"{_frontier_size(whole)} over all that both reach{at}"
     yield f"Frontier (throughput at equal interactivity): {size}; {_coverage(whole)}{_reruns(whole)}."

@@ -236,7 +236,7 @@ def out_explanation(shift: dict[str, Any], output: str) -> None:
     from pipelines.explanation import sentences
 
     for line in sentences(shift):
-        out(safe(line))
+        out(safe(" ".join(line.splitlines())))  # a name from a record must not begin a line of its own
 
 
 def out_changes(answer: dict[str, Any], output: str) -> None:

@@ -24,7 +24,7 @@ from warehouse.schemas import PROJECTIONS
 from warehouse.sql import query
 from warehouse.store import Store
 
-UNTOUCHED = {"evals", "jobs", "rates", "recipes"}
+UNTOUCHED = {"score_diffs", "evals", "jobs", "rates", "recipes"}
 """Tables of which neither night tells anything."""
 FIRST = datetime(2026, 3, 1, 23, 59, 59, 999999, tzinfo=UTC)
 SECOND = FIRST + timedelta(microseconds=1)

@@ -16,6 +16,7 @@ from pipelines.answers import explain
 from pipelines.cli import main
 from pipelines.doubts import gate_pct, unknowns, why_not
 from pipelines.explanation import sentences
+from pipelines.summaries import out_explanation
 from tests import frames
 from warehouse.errors import InputError
 from warehouse.schemas import TABLES
@@ -486,3 +487,11 @@ def test_rows_in_any_order_give_the_same_words(store: Store, tmp_path: Any) -> N
         turned.overwrite(name, store.read(name).reverse().cast(dict(TABLES[name].schema)), Mark(1))
     for prefix in (ENGINE, NOTICE, RARE, GONE, QUIET):
         assert list(sentences(explain(turned, prefix))) == list(sentences(explain(store, prefix)))
+
+
+def test_a_name_with_a_line_feed_begins_no_line(engine_shift: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    forged = {**engine_shift["to"], "image_ref": "vllm/vllm-openai:v1\nAttribution: engine: forged"}
+    out_explanation({**engine_shift, "attribution": "environment", "to": forged}, "text")
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("forged" in line for line in lines) >= 1
+    assert not any(line.startswith("Attribution: engine") for line in lines)

@@ -26,6 +26,8 @@ class Figures:
     cold: dict[str, int]
     one_build: tuple[int, dict[str, int]]
     series: dict[str, Any]
+    whole: tuple[int, float]
+    """Points, and processor seconds that comparing them takes."""
     ranks: list[str]
     machine: str
 
@@ -90,7 +92,7 @@ def _measured(figures: Figures) -> Iterator[tuple[str, str, str, str, bool]]:
             f"power, {what}, three cells or more",
             f"≥ {bar:.2f}",
             f"scored {ours:.3f}; all {all_of_them:.3f}",
-            ours >= bar,
+            min(ours, all_of_them) >= bar,
         )
     quiet = {scenario.name: found for scenario, found in figures.quiet}
     long = {name: [o for o in found if o.pair.cells >= CURVE] for name, found in quiet.items()}
@@ -288,8 +290,9 @@ def _speed(figures: Figures) -> Iterator[str]:
     yield "## Speed of the second pass"
     yield ""
     yield f"10,000 series of 90 days, processor time on one core: cold {speed['cold']:.2f} s, a day later {speed['one_day_later']:.2f} s, events"
-    yield f"{speed['events']:.2f} s, the whole history replayed day by day {speed['replay']:.1f} s. This is the second pass alone: comparing the points"
-    yield "themselves is measured by `make bench`."
+    yield f"{speed['events']:.2f} s, the whole history replayed day by day {speed['replay']:.1f} s. This is the second pass alone: with the"
+    yield f"comparisons that lead to it the whole detection of the {figures.whole[0]:,} real points takes {figures.whole[1]:.2f} s, which is"
+    yield f"{figures.whole[0] / figures.whole[1]:,.0f} points a second on one core, and all of it is done again each night."
     yield ""
 
 

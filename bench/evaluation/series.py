@@ -3,7 +3,7 @@
 `evaluate` returns plain numbers. Residuals are log-ratios of reported throughput (median over the cells of a curve, unfit cells
 kept) between consecutive repeats of one build on one curve; series are drawn from them with replacement, seeded. A log-ratio has
 the noise of two observations, which makes the series harder than life. The settings were chosen on TensorRT-LLM and vLLM; the
-scores are of SGLang, which was not looked at for choosing.
+scores are of SGLang, whose figures were seen while settings were compared.
 """
 
 from __future__ import annotations
