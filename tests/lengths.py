@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 FULL = os.environ.get("SHIFTLOG_SOAK") == "1"
+ONLY_FULL = pytest.mark.skipif(not FULL, reason="a variant that only `make soak` runs")
 
 
 def either(short: int, full: int) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.lengths import ONLY_FULL
 from tests.soak.command import COMMIT, after, at, moment_of, shiftlog, struck, undisturbed
 from tests.soak.promises import assert_kept, facts_of, logged, pointed, write_night
 from tests.soak.settled import Settled
@@ -36,7 +37,7 @@ def phase(warehouse: Path, runs: list[Path]) -> str:
     return "between log and points" if in_points < given else "behind points"
 
 
-@pytest.mark.parametrize("kind", ["time", "commit", "file"])
+@pytest.mark.parametrize("kind", [pytest.param("time", marks=ONLY_FULL), "commit", "file"])
 def test_killed_ingest_resumes(kind: str, tmp_path: Path, settled: Settled, rounds: Callable[[int, int], int]) -> None:
     """Of *wanted* kills every one hits a live process; moments that come too late are counted and tried again."""
     wanted, kills, misses = rounds(*WANTED[kind]), 0, 0

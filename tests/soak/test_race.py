@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.lengths import ONLY_FULL
 from tests.soak.command import ALARMING, COMMIT, Outcome, at, count, ended, overtaken, start
 from tests.soak.promises import assert_kept, write_night
 from tests.soak.settled import Settled
@@ -72,6 +73,7 @@ def test_first_writer_overtaken_while_it_makes_the_tables(
         assert_kept(warehouse, [first, second])
 
 
+@ONLY_FULL
 def test_writer_overtaken_before_its_commit_adds_only_what_is_still_missing(
     tmp_path: Path, settled: Settled, rounds: Callable[[int, int], int]
 ) -> None:

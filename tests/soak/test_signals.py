@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.lengths import ONLY_FULL
 from tests.soak.command import COMMIT, Moment, after, at, shiftlog, struck, undisturbed
 from tests.soak.promises import assert_kept, write_night
 from tests.soak.settled import Settled
@@ -26,7 +27,9 @@ def moment(settled: Settled, turn: int, chance: random.Random) -> Moment:
 
 
 @pytest.mark.parametrize(
-    ("number", "statuses"), [(signal.SIGINT, {130, 1}), (signal.SIGTERM, {143, 1})], ids=["SIGINT", "SIGTERM"]
+    ("number", "statuses"),
+    [(signal.SIGINT, {130, 1}), pytest.param(signal.SIGTERM, {143, 1}, marks=ONLY_FULL)],
+    ids=["SIGINT", "SIGTERM"],
 )
 def test_interrupted_ingest_says_one_line_and_resumes(
     number: signal.Signals, statuses: set[int], tmp_path: Path, settled: Settled, rounds: Callable[[int, int], int]
