@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipelines.detect.observations import COLUMNS, LOAD, UNFIT
+from pipelines.detect.observations import COLUMNS, LOAD, SAME, UNFIT
 from warehouse.store import Store
 
-_OBSERVATION = (
-    "curve_id",
-    "run_source",
-    "run_id",
-    "run_attempt",
-    "build_id",
-    "recipe_fingerprint",
-    "checkpoint",
-    "hardware_label",
-)
-_READ = tuple(name for name in COLUMNS if name in {*_OBSERVATION, *LOAD, "metric_definition", "measured_at", "reused", "verdict"})
+_READ = tuple(name for name in COLUMNS if name in {*SAME, *LOAD, "measured_at", "reused", "verdict"})
 ONCE = "measured once"
 DEFINITIONS = "measured under different metric definitions"
 NOTHING_SHARED = "with no load that two runs share"
@@ -41,7 +31,7 @@ def uncompared(store: Store) -> tuple[dict[str, int], int]:
 
 def _reasons(points: pl.DataFrame) -> pl.DataFrame:
     """Return reason and number of curves for *points* of curves that have no comparison."""
-    observation = pl.struct(*_OBSERVATION, "metric_definition")
+    observation = pl.struct(*SAME)
     load = pl.coalesce(*(pl.col(name).cast(pl.Float64) for name in LOAD)).fill_null(0.0)
     cells = points.with_columns(load=load, seen=observation)
     by_definition = (

@@ -131,7 +131,7 @@ def _seen(answer: Answer) -> Iterator[str]:
     if answer["status"] == SUSPECTED and new < 2:
         yield "whether it lasts: the later build ran once on this curve" + _alone(answer)
     if BUILD in answer["change_set"] and 0 < old < FEW_RUNS:
-        yield f"how far the earlier build strays by itself here: {_count(old, 'run')} of it on this curve"
+        yield f"how far the earlier build strays by itself here: {count(old, 'run')} of it on this curve"
 
 
 def _alone(answer: Answer) -> str:
@@ -155,5 +155,6 @@ def _cells(answer: Answer) -> Iterator[str]:
         yield "throughput as reported: too few loads are fit for that comparison on both sides"
 
 
-def _count(number: int, word: str) -> str:
+def count(number: int, word: str) -> str:
+    """Return a number with its word: 1 run, 2 runs."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"

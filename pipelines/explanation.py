@@ -14,6 +14,7 @@ from pipelines.detect.fitness import FIT, INCOHERENT, LONE_RUN, MOSTLY_UNFIT
 from pipelines.detect.health import COLD_START, WORDS
 from pipelines.detect.noise import PUBLIC
 from pipelines.detect.states import GONE
+from pipelines.doubts import count
 from pipelines.evidence import SIDES, is_rare
 from pipelines.report import words
 
@@ -205,11 +206,11 @@ def _seen(answer: Answer) -> str:
     old, new = answer["runs"]["from"], answer["runs"]["to"]
     if answer["from"]["build_id"] == answer["to"]["build_id"]:
         whose = "no recorded build" if answer["to"]["build_id"].startswith(UNRECORDED) else "this build"
-        runs = f"{_count(new, 'run')} of {whose} on this curve"
+        runs = f"{count(new, 'run')} of {whose} on this curve"
     else:
-        runs = f"on this curve {_count(old, 'run')} of the earlier build and {_count(new, 'run')} of the later one"
+        runs = f"on this curve {count(old, 'run')} of the earlier build and {count(new, 'run')} of the later one"
     if is_rare(answer) and not old:
-        runs = f"{_count(new, 'run')} of the later build on this curve; the earlier result is of another curve"
+        runs = f"{count(new, 'run')} of the later build on this curve; the earlier result is of another curve"
     return f"Seen: {runs}{_siblings(answer)}; {answer['gap_days']:.1f} days apart."
 
 
@@ -358,7 +359,7 @@ def _frontier_size(row: Answer) -> str:
 
 def _coverage(row: Answer) -> str:
     moved = [f"{row[name]} {word}" for name, word in (("cells_gained", "gained"), ("cells_lost", "lost")) if row[name]]
-    return f"{_count(row['cells_shared'], 'point')} on both sides" + (f", {', '.join(moved)}" if moved else "")
+    return f"{count(row['cells_shared'], 'point')} on both sides" + (f", {', '.join(moved)}" if moved else "")
 
 
 def _reruns(row: Answer) -> str:
@@ -391,7 +392,3 @@ def _listed(head: str, items: list[str]) -> Lines:
         yield from (f"  - {item}" for item in items[:DETAILS_SHOWN])
     if len(items) > DETAILS_SHOWN:
         yield f"  … {len(items) - DETAILS_SHOWN} more"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"

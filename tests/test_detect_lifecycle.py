@@ -9,24 +9,12 @@ from scipy import stats
 
 from pipelines.detect.contradiction import fisher_exact
 from pipelines.detect.night import detect
-from tests import fleet
-from tests.fleet import CELLS, points, quiet
+from tests.fleet import CELLS, curve, points, quiet
 
 SLOW = 0.92
 QUIET = points(*quiet(4))
 """Four repeats that stood still: noise is at its floor, and known."""
 RESTLESS = "but runs of one image have moved this curve as far"
-
-
-MADE = {}
-
-
-def curve(*where, **named):
-    """Return `fleet.curve`, each made but once: most tests of this file ask for the same few."""
-    key = repr((where, named))
-    if key not in MADE:
-        MADE[key] = fleet.curve(*where, **named)
-    return MADE[key]
 
 
 def shifts(*frames):

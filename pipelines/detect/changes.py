@@ -32,6 +32,11 @@ class ChangeSet:
     details: tuple[str, ...]
     attribution: str
 
+    @property
+    def is_repeat(self) -> bool:
+        """Say whether one recorded build ran twice and nothing that could move a cell is known to differ."""
+        return self.attribution == ENVIRONMENT and ENVIRONMENT not in self.names
+
 
 def differences(new: Observation, baseline: Baseline) -> ChangeSet:
     """Return what differs between an observation and its baseline.

@@ -135,7 +135,7 @@ def parts(comparison: Comparison) -> tuple[str, ...]:
 
 def night(comparison: Comparison) -> str:
     """Return the UTC day of a comparison's later observation."""
-    return comparison.new.measured_at.date().isoformat()
+    return comparison.new.night
 
 
 def percent(log_ratio: float) -> float:

@@ -14,12 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import stdtr
 
 from pipelines.detect.baseline import Baseline
 from pipelines.detect.changes import BUILD, ENVIRONMENT, MEASUREMENT, MIXED, SEARCH_SPACE, ChangeSet, differences
 from pipelines.detect.comparison import CURVE, Comparison, Movement, compare, night
-from pipelines.detect.decision import DEGREES_OF_FREEDOM, Verdict
+from pipelines.detect.decision import Verdict, tail
 from pipelines.detect.noise import NoiseModel
 from pipelines.detect.observations import REPORTED, STEADY, TPOT, Observation
 from pipelines.detect.replay import replay_many
@@ -124,7 +123,7 @@ def _step(line: Line, event: Event, standing: tuple[int, ...]) -> Verdict:
     before, after = event.start - bounds[place - 1], bounds[place + 1] - event.start
     pair = line.verdicts[event.start - 1]
     moved = replace(pair.moved, median=event.size, coherent=True)
-    p_value = _tail(event.size, line.scale * math.sqrt(1 / before + 1 / after))
+    p_value = tail(event.size, line.scale * math.sqrt(1 / before + 1 / after))
     noise = replace(pair.noise, scale=line.scale)
     metric = _metric(pair.comparison)
     return replace(
@@ -148,9 +147,5 @@ def _drift(line: Line, event: Event, noise: NoiseModel) -> Verdict:
     slow = ChangeSet(tuple(sorted({*changes.names, *causes})), (*changes.details, told), MIXED if causes else ENVIRONMENT)
     scale = noise.scale(new.context, STEADY, len(comparison.concurrencies), night(comparison))
     moved = Movement(event.size, True, len(comparison.concurrencies), len(comparison.concurrencies))
-    p_value = _tail(event.size, scale.scale * math.sqrt(2))
+    p_value = tail(event.size, scale.of_change)
     return Verdict(comparison, slow, STEADY, CURVE, moved, scale, p_value, True, slow.attribution, kind=DRIFT, by_days=True)
-
-
-def _tail(size: float, scale: float) -> float:
-    return float(2 * stdtr(DEGREES_OF_FREEDOM, -abs(size) / scale))

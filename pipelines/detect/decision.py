@@ -89,8 +89,8 @@ class Verdict:
     @property
     def interval(self) -> tuple[float, float]:
         """The 90 % interval of the size, log-ratio."""
-        margin = float(stdtrit(DEGREES_OF_FREEDOM, 0.5 + INTERVAL / 2)) * self.noise.scale * math.sqrt(2)
-        return self.size - margin, self.size + margin
+        half = margin(self.noise.of_change)
+        return self.size - half, self.size + half
 
 
 def judge(comparison: Comparison, changes: ChangeSet, noise: NoiseModel) -> Verdict | None:
@@ -135,7 +135,7 @@ def _two_witnesses(
     if not (moves(leading, least, part) and _follows(other, leading, WITNESS_SHARE * least, part)):
         return None
     tried = _tried(comparison, part) * len(_witnesses(comparison, part))
-    p_value = _corrected(max(_tail(leading.median, scale), _tail(other.median, scale_of_other)), tried)
+    p_value = _corrected(max(tail(leading.median, scale.of_change), tail(other.median, scale_of_other.of_change)), tried)
     return Verdict(comparison, changes, first, part, leading, scale, p_value, True, changes.attribution)
 
 
@@ -165,7 +165,7 @@ def _measurement(comparison: Comparison, changes: ChangeSet, noise: NoiseModel) 
     unfit = _unfit_cells(comparison)
     if unfit is not None:
         scale = noise.scale(comparison.new.context, REPORTED, 1, night(comparison))
-        p_value = _corrected(_tail(unfit.median, scale), _tried(comparison, UNFIT_CELLS))
+        p_value = _corrected(tail(unfit.median, scale.of_change), _tried(comparison, UNFIT_CELLS))
         return Verdict(comparison, changes, REPORTED, UNFIT_CELLS, unfit, scale, p_value, True, MEASUREMENT)
     for part in parts(comparison):
         leading = comparison.movement(REPORTED, part)
@@ -173,7 +173,7 @@ def _measurement(comparison: Comparison, changes: ChangeSet, noise: NoiseModel) 
             continue
         scale = _scale(comparison, noise, REPORTED, leading)
         if moves(leading, max(CURVE_GATE, gate(part, leading, scale)), part):
-            p_value = _corrected(_tail(leading.median, scale), _tried(comparison, part))
+            p_value = _corrected(tail(leading.median, scale.of_change), _tried(comparison, part))
             return Verdict(comparison, changes, REPORTED, part, leading, scale, p_value, True, MEASUREMENT)
     return None
 
@@ -217,8 +217,8 @@ def _unmoved(comparison: Comparison, changes: ChangeSet, noise: NoiseModel) -> V
     if leading is None:
         return None
     scale = _scale(comparison, noise, first, leading)
-    p_other = _tail(other.median, _scale(comparison, noise, second, other)) if other is not None else 1.0
-    p_value = max(_tail(leading.median, scale), p_other)
+    p_other = tail(other.median, _scale(comparison, noise, second, other).of_change) if other is not None else 1.0
+    p_value = max(tail(leading.median, scale.of_change), p_other)
     return Verdict(comparison, changes, first, CURVE, leading, scale, p_value, False, changes.attribution)
 
 
@@ -226,9 +226,14 @@ def _scale(comparison: Comparison, noise: NoiseModel, metric: str, moved: Moveme
     return noise.scale(comparison.new.context, metric, moved.cells, night(comparison))
 
 
-def _tail(size: float, scale: Scale) -> float:
-    """Two-sided tail of Student t: both observations carry the scale, so the difference carries √2 of it."""
-    return float(2 * stdtr(DEGREES_OF_FREEDOM, -abs(size) / (scale.scale * math.sqrt(2))))
+def tail(size: float, spread: float, degrees: int = DEGREES_OF_FREEDOM) -> float:
+    """Return the two-sided p of a change, Student t; *spread* is the scale of the change itself."""
+    return float(2 * stdtr(degrees, -abs(size) / spread))
+
+
+def margin(spread: float, degrees: int = DEGREES_OF_FREEDOM) -> float:
+    """Return half the width of the 90 % interval of a change whose scale is *spread*."""
+    return float(stdtrit(degrees, 0.5 + INTERVAL / 2)) * spread
 
 
 def control(verdicts: list[Verdict]) -> list[Verdict]:

@@ -15,11 +15,10 @@ from typing import Any
 import polars as pl
 
 from pipelines.detect.baseline import Baseline
-from pipelines.detect.changes import ENVIRONMENT, MIXED, UNKNOWN, ChangeSet, differences
-from pipelines.detect.observations import Observation
+from pipelines.detect.changes import HARNESS, MIXED, UNKNOWN, ChangeSet, differences
+from pipelines.detect.observations import HOST, Observation
 from warehouse.schemas import CONTEXT
 
-HARNESS = "harness"
 SETUP = ("curve_id", "task", "metric", "concurrency")
 ASKED = {
     "few_shot": "worked examples",
@@ -43,7 +42,6 @@ COLUMNS = tuple(
     )
 )
 """Columns of `evals` that are read."""
-_RUNNER_NUMBER = r"_\d+$"
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class Evaluation:
 def evaluate(evals: pl.DataFrame) -> list[list[Evaluation]]:
     """Return the history of every setup of *evals* (COLUMNS, any order) in order of time; what was retracted is left out."""
     counted = evals.select(COLUMNS).filter(pl.col("retraction").is_null() & pl.col("score").is_finite())
-    labelled = counted.with_columns(pl.col("hardware_label").str.replace(_RUNNER_NUMBER, ""))
+    labelled = counted.with_columns(HOST)
     dated = labelled.with_columns(measured_at=pl.col("measured_at").min().over(_SAME))
     rows = dated.sort(*SETUP, "measured_at", *_SAME, "score", "score_stderr", "record_hash", nulls_last=True)
     found = (_evaluation(list(same)) for _key, same in groupby(rows.iter_rows(named=True), key=_of(_SAME)))
@@ -113,17 +111,8 @@ def changed(old: Evaluation, new: Evaluation) -> ChangeSet:
     ]
     if not texts:
         return changes
-    attribution = UNKNOWN if changes.attribution == UNKNOWN else MIXED if _causes(changes) else HARNESS
+    attribution = UNKNOWN if changes.attribution == UNKNOWN else HARNESS if changes.is_repeat else MIXED
     return ChangeSet((*changes.names, HARNESS), (*changes.details, "; ".join(texts)), attribution)
-
-
-def nothing_differs(changes: ChangeSet) -> bool:
-    """Say whether two evaluations are repeats: one recorded build, and nothing known to differ."""
-    return changes.attribution == ENVIRONMENT and not changes.names
-
-
-def _causes(changes: ChangeSet) -> bool:
-    return changes.attribution != ENVIRONMENT or bool(changes.names)
 
 
 def _told(value: Any) -> str:

@@ -21,7 +21,7 @@ import polars as pl
 
 from pipelines.detect.comparison import MAD_TO_SIGMA
 from pipelines.detect.health import COLD_START
-from pipelines.detect.observations import OTHER_WORK, REPORTED, STEADY, UNFIT
+from pipelines.detect.observations import HOST, OTHER_WORK, REPORTED, STEADY, UNFIT
 from warehouse.schemas import FITNESS
 
 RATIO_GATE = math.log(1.08)
@@ -72,7 +72,6 @@ COLUMNS = (
     "verdict",
 )
 """Columns of `points` that are read, in no particular order."""
-_RUNNER_NUMBER = r"_\d+$"
 
 
 def judge_curves(points: pl.DataFrame) -> pl.DataFrame:
@@ -132,7 +131,7 @@ def _cells(points: pl.DataFrame) -> pl.DataFrame:
     """Return one row a cell, setup, run and build: logarithms of both throughputs, the median where it was measured twice."""
     other_work = (pl.col("verdict") == UNFIT) & (pl.col("health").list.set_intersection(sorted(OTHER_WORK)).list.len() > 0)
     same_work = points.filter(~other_work.fill_null(False))
-    labelled = same_work.with_columns(pl.col("hardware_label").str.replace(_RUNNER_NUMBER, ""))
+    labelled = same_work.with_columns(HOST)
     numbers = [pl.when(pl.col(name) > 0).then(pl.col(name).log()).median().alias(name) for name in (REPORTED, STEADY)]
     return labelled.group_by(*CURVE, *_SETUP, "cell_id").agg(pl.col("concurrency").min(), *numbers)
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from pipelines.detect.changes import BUILD, CHECKPOINT, ENVIRONMENT, RECIPE, SEARCH_SPACE
 from pipelines.detect.comparison import percent
-from pipelines.detect.observations import OTHER_WORK, REPORTED, STEADY, TPOT, UNFIT
+from pipelines.detect.observations import HOST, OTHER_WORK, REPORTED, STEADY, TPOT, UNFIT
 from warehouse.canonical import content_id
 from warehouse.schemas import FRONTIER_DIFFS, FRONTIER_KEY
 
@@ -71,8 +71,6 @@ _BLANK = dict.fromkeys(FRONTIER_DIFFS.schema.names())
 _RUN = ("run_source", "run_id", "run_attempt", "build_id")
 _SETUP = {RECIPE: "recipe_fingerprint", CHECKPOINT: "checkpoint", ENVIRONMENT: "hardware_label"}
 """What may differ between the two measurements of one cell, by the name that `changes` has for it."""
-_RUNNER_NUMBER = r"_\d+$"
-"""Number of the single runner at the end of a label: two runners of one kind are no other environment."""
 _TOLD = ("image_ref", "image_digest", "engine_version")
 """What a record tells of its build."""
 _VALUES = (TPOT, REPORTED, STEADY)
@@ -231,8 +229,7 @@ def frontiers(points: pl.DataFrame) -> list[Frontier]:
 
 def _cells(points: pl.DataFrame) -> pl.DataFrame:
     """Return one row a cell of a run and build. A re-used record was not measured in that run."""
-    label = pl.col("hardware_label").str.replace(_RUNNER_NUMBER, "")
-    own = points.select(COLUMNS).filter(~pl.col("reused").fill_null(False)).with_columns(label)
+    own = points.select(COLUMNS).filter(~pl.col("reused").fill_null(False)).with_columns(HOST)
     other_work = (pl.col("verdict") == UNFIT) & (pl.col("health").list.set_intersection(sorted(OTHER_WORK)).list.len() > 0)
     unfit = {REPORTED: pl.col("verdict") == UNFIT}
     logs = {name: _log(name, ~unfit.get(name, other_work).fill_null(False)) for name in _VALUES}
@@ -455,7 +452,7 @@ def _head(identity: str, old: Frontier, new: Frontier) -> dict[str, Any]:
     return {
         "comparison_id": identity,
         "frontier_id": content_id("frontier", list(new.key)),
-        "night": new.measured_at.strftime("%Y-%m-%d"),
+        "night": new.measured_at.date().isoformat(),
         **dict(zip(KEY, new.key, strict=True)),
         **{f"from_{name}": value for name, value in old.side.items()},
         **{f"to_{name}": value for name, value in new.side.items()},

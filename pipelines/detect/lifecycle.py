@@ -143,7 +143,7 @@ def _doubt_restless(shifts: list[Shift], verdicts: list[Verdict], curves: dict[s
     for verdict in verdicts:
         # What is within the noise of its own night may be far beyond that of a later one.
         moved = verdict.gated or verdict.moved.coherent
-        if moved and verdict.attribution == ENVIRONMENT and ENVIRONMENT not in verdict.changes.names:
+        if moved and verdict.attribution == ENVIRONMENT and verdict.changes.is_repeat:
             curve = verdict.comparison.new.curve_id
             restless[curve] = max(restless[curve], abs(verdict.size))
     return [_doubted(shift, restless[shift.verdict.comparison.new.curve_id], curves) for shift in shifts]

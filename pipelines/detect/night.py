@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.detect.baseline import baselines
-from pipelines.detect.changes import ENVIRONMENT, ChangeSet, differences
+from pipelines.detect.changes import ChangeSet, differences
 from pipelines.detect.comparison import Comparison, compare, night, percent
 from pipelines.detect.days import Days, second_pass
 from pipelines.detect.decision import Verdict, control, judge
@@ -60,7 +60,7 @@ def conclude(parts: Iterable[Part]) -> Detection:
     for seen, comparisons in parts:
         curves |= seen
         pairs += comparisons
-    model = measure(comparison for comparison, changes in pairs if _is_repeat(changes))
+    model = measure(comparison for comparison, changes in pairs if changes.is_repeat)
     judged = [verdict for comparison, changes in pairs if (verdict := judge(comparison, changes, model)) is not None]
     controlled = control(judged)
     days = second_pass(controlled, model)
@@ -71,20 +71,18 @@ def conclude(parts: Iterable[Part]) -> Detection:
     return Detection(
         model.frame(),
         pl.DataFrame([_diff_row(verdict, settled, model) for verdict in verdicts], schema=DIFFS.schema),
-        with_notices(pl.DataFrame([_shift_row(shift, model) for shift in shifts], schema=SHIFTS.schema)),
+        pl.DataFrame([_shift_row(shift, model) for shift in shifts], schema=SHIFTS.schema),
         pl.DataFrame(_level_rows(days), schema=LEVELS.schema).unique(_LEVEL_KEY, keep="first", maintain_order=True),
     )
 
 
 def with_rare(found: Detection, points: pl.DataFrame, log: RecipeLog) -> Detection:
-    """Return a detection with what rare series (one cell, a result now and then) add to it."""
+    """Return a detection with what rare series (one cell, a result now and then) add to it, and all shifts with their notices."""
     rows = rare_rows(points.select(RARE_COLUMNS), log)
     diffs = rows[0].join(found.diffs, on="diff_id", how="anti")  # an unfit cell may have had its notice
     shifts = rows[1].join(diffs.select(shift_id="diff_id"), on="shift_id", how="semi")
-    if diffs.is_empty():
-        return found
-    together = with_notices(pl.concat([found.shifts, shifts]))
-    return replace(found, diffs=pl.concat([found.diffs, diffs]), shifts=together)
+    together = pl.concat([found.shifts, shifts])
+    return replace(found, diffs=pl.concat([found.diffs, diffs]), shifts=with_notices(together))
 
 
 def _pairs(curves: dict[str, list[Observation]]) -> Iterable[tuple[Comparison, ChangeSet]]:
@@ -93,11 +91,6 @@ def _pairs(curves: dict[str, list[Observation]]) -> Iterable[tuple[Comparison, C
         for new, baseline in zip(history, baselines(history), strict=True):
             if baseline is not None:
                 yield compare(new, baseline), differences(new, baseline)
-
-
-def _is_repeat(changes: ChangeSet) -> bool:
-    """Say whether nothing that could move a cell is known to differ."""
-    return changes.attribution == ENVIRONMENT and ENVIRONMENT not in changes.names
 
 
 def _diff_row(verdict: Verdict, settled: dict[str, str], model: NoiseModel) -> dict[str, Any]:
@@ -138,8 +131,8 @@ def _comparison_row(verdict: Verdict, attribution: str | None, model: NoiseModel
         "curve_id": new.curve_id,
         "night": night(comparison),
         **new.context,
-        **_side("from", baseline.observation),
-        **_side("to", new),
+        **baseline.observation.as_side("from"),
+        **new.as_side("to"),
         "gap_days": (new.measured_at - baseline.observation.measured_at).total_seconds() / 86400,
         "cells": len(comparison.concurrencies),
         "cells_total": len(new.cells.keys() | baseline.cells.keys()),
@@ -169,21 +162,6 @@ def _comparison_row(verdict: Verdict, attribution: str | None, model: NoiseModel
         "health": _health(comparison),
         "flagged": verdict.flagged,
     }
-
-
-def _side(prefix: str, side: Observation) -> dict[str, Any]:
-    names = (
-        "measured_at",
-        "recorded_at",
-        "run_id",
-        "run_source",
-        "run_attempt",
-        "build_id",
-        "image_ref",
-        "image_digest",
-        "engine_version",
-    )
-    return {f"{prefix}_{name}": getattr(side, name) for name in names}
 
 
 def _moved(comparison: Comparison, metric: str) -> float | None:

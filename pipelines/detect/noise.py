@@ -71,6 +71,11 @@ class Scale:
     repeats: int
 
     @property
+    def of_change(self) -> float:
+        """The scale of a change: both observations carry the scale, so their difference carries √2 of it."""
+        return self.scale * math.sqrt(2)
+
+    @property
     def insufficient(self) -> bool:
         """Say whether the stack has too few repeats of its own to know its noise."""
         return self.level not in ("line", "stack") or self.repeats < FEW
@@ -113,7 +118,7 @@ class NoiseModel:
 
     def __init__(self, samples: dict[Key, list[tuple[str, list[float]]]], versions: dict[str, str]) -> None:
         self._samples = {key: _Sample.of(taken) for key, taken in samples.items()}
-        self._versions = versions
+        self._versions, self._hashed = versions, sorted(versions)
         self._known: dict[tuple[Key, str], _Estimate | None] = {}
         self._scales: dict[tuple[str, ...], Scale] = {}
 
@@ -134,8 +139,8 @@ class NoiseModel:
 
     def version(self, until: str) -> str:
         """Return the hash of the repeats known by the end of a night; empty where there is none."""
-        known = [at for at in self._versions if at <= until]
-        return self._versions[max(known)] if known else ""
+        known = bisect_right(self._hashed, until)
+        return self._versions[self._hashed[known - 1]] if known else ""
 
     def _narrowest(self, context: dict[str, Any], metric: str, unit: str, until: str) -> Scale:
         line = groups(context)[-1]

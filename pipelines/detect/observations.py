@@ -16,14 +16,14 @@ import polars as pl
 
 from pipelines.detect.health import FAILURES, LENGTHS
 from pipelines.detect.recipes import NO_LOG, Configuration, Entry, RecipeLog
-from warehouse.schemas import CONTEXT
+from warehouse.schemas import CONTEXT, SIDE
 
 REPORTED, STEADY, TPOT, TTFT = "tput_per_gpu", "steady_output_tput_per_gpu", "tpot_median", "ttft_median"
 E2EL = "e2el_median"
 METRICS = {REPORTED: 1.0, STEADY: 1.0, TPOT: -1.0, TTFT: -1.0, E2EL: -1.0}
 """Metrics that are compared, with the sign of their better direction."""
 
-_SAME = (
+SAME = (
     "curve_id",
     "run_source",
     "run_id",
@@ -38,7 +38,7 @@ _SAME = (
 LOAD = ("concurrency", "request_rate")
 """Columns that tell a cell of a curve: the first that is not null."""
 _READ = (
-    *_SAME,
+    *SAME,
     "measured_at",
     "recorded_at",
     "image_ref",
@@ -65,8 +65,8 @@ COLUMNS = tuple(dict.fromkeys((*_READ, *(column.name for column in CONTEXT))))
 OTHER_WORK = frozenset({FAILURES, LENGTHS})
 """Findings that spoil medians as well as means: what was done is not what was asked for."""
 UNFIT = "unfit"
-_RUNNER_NUMBER = r"_\d+$"
-"""Number of the single runner at the end of a label: `mi355x-amd_0` and `mi355x-amd_1` are one kind of host."""
+HOST = pl.col("hardware_label").str.replace(r"_\d+$", "")
+"""The runner label without the number of the single runner: `mi355x-amd_0` and `mi355x-amd_1` are one kind of host."""
 _HARNESSES = {
     "inferencex-api": "inferencex",
     "mlperf-summary": "mlperf",
@@ -117,6 +117,11 @@ class Observation:
     """Causes in the benchmark's recipe log that are about this configuration and held when the run started, oldest first."""
 
     @property
+    def night(self) -> str:
+        """The UTC day of the measurement."""
+        return self.measured_at.date().isoformat()
+
+    @property
     def setup(self) -> tuple[str | None, ...]:
         return (self.build_id, self.recipe_fingerprint, self.checkpoint, self.hardware_label, self.metric_definition)
 
@@ -129,6 +134,10 @@ class Observation:
     def cluster(self) -> str | None:
         """The label of the runner, whether it was asked for as one of a cluster (`cluster:b300-nv`) or not."""
         return self.hardware_label.removeprefix("cluster:") if self.hardware_label else self.hardware_label
+
+    def as_side(self, prefix: str) -> dict[str, Any]:
+        """Return the columns of one side of a comparison; *prefix*: from or to."""
+        return {f"{prefix}_{name}": getattr(self, name) for name, _dtype, _meaning in SIDE}
 
     @property
     def _version(self) -> str | None:
@@ -167,9 +176,9 @@ def observe(points: pl.DataFrame, context: tuple[str, ...], log: RecipeLog = NO_
     Two records of one cell in one observation are joined by the median of their logarithms. *log* is the benchmarks' own.
     """
     curves: dict[str, list[Observation]] = {}
-    order = ("curve_id", "measured_at", *_SAME[1:], *LOAD, "record_hash")
+    order = ("curve_id", "measured_at", *SAME[1:], *LOAD, "record_hash")
     ordered = _spread(points.select(*dict.fromkeys((*_READ, *context)))).sort(*order, nulls_last=True)
-    for key, rows in groupby(ordered.iter_rows(named=True), key=lambda row: tuple(row[name] for name in _SAME)):
+    for key, rows in groupby(ordered.iter_rows(named=True), key=lambda row: tuple(row[name] for name in SAME)):
         curves.setdefault(str(key[0]), []).append(_observation(list(rows), context, log))
     return curves
 
@@ -180,8 +189,8 @@ def _spread(points: pl.DataFrame) -> pl.DataFrame:
     A re-used record is left out: it was measured once, and a copy of itself would confirm it.
     """
     own = points.filter(~pl.col("reused").fill_null(False))
-    labelled = own.with_columns(pl.col("hardware_label").str.replace(_RUNNER_NUMBER, ""))
-    return labelled.with_columns(measured_at=pl.col("measured_at").min().over(_SAME))
+    labelled = own.with_columns(HOST)
+    return labelled.with_columns(measured_at=pl.col("measured_at").min().over(SAME))
 
 
 def _observation(rows: list[dict[str, Any]], context: tuple[str, ...], log: RecipeLog) -> Observation:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
-from scipy.special import stdtr, stdtrit
 
 from pipelines.detect.comparison import CURVE, percent
-from pipelines.detect.decision import FALSE_DISCOVERY_RATE, INTERVAL, benjamini_hochberg
-from pipelines.detect.observations import REPORTED, Observation
+from pipelines.detect.decision import FALSE_DISCOVERY_RATE, benjamini_hochberg, margin, tail
+from pipelines.detect.observations import REPORTED
 from pipelines.detect.rare import HARDWARE, Pair, pairs_of
 from pipelines.detect.recipes import NO_LOG, RecipeLog
 from warehouse.canonical import content_id
@@ -24,6 +23,8 @@ from warehouse.schemas import CONTEXT, DIFFS, SHIFTS
 PRIOR = 0.05
 """Noise of one rare result, log-ratio. Single cells of real repeats of one image move by 12 % (p95) and 36 % (p99) between two
 runs; Student's t with three degrees of freedom has those quantiles at a scale of 2.8 % and 4.3 %."""
+SPREAD = PRIOR * math.sqrt(2)
+"""Scale of a change: both results carry the noise."""
 DEGREES_OF_FREEDOM = 3
 GATE = math.log(1.10)
 SUSPECTED = "suspected"
@@ -51,10 +52,10 @@ def _judged(pairs: list[Pair]) -> list[Judged]:
     days: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
         if HARDWARE not in pair.names:
-            days[night_of(pair)].append(pair)
+            days[pair.new.night].append(pair)
     values: dict[int, tuple[float, float]] = {}
     for together in days.values():
-        p_values = [_tail(_size(pair)) for pair in together]
+        p_values = [tail(_size(pair), SPREAD, DEGREES_OF_FREEDOM) for pair in together]
         q_values = benjamini_hochberg(p_values, len(together))
         values |= {id(pair): (p, q) for pair, p, q in zip(together, p_values, q_values, strict=True)}
     return [_flagged(pair, *values.get(id(pair), (None, None))) for pair in pairs]
@@ -68,15 +69,6 @@ def _flagged(pair: Pair, p_value: float | None, q_value: float | None) -> Judged
 def _size(pair: Pair) -> float:
     assert pair.size is not None, "only comparable pairs are judged"
     return pair.size
-
-
-def _tail(size: float) -> float:
-    return float(2 * stdtr(DEGREES_OF_FREEDOM, -abs(size) / (PRIOR * math.sqrt(2))))
-
-
-def night_of(pair: Pair) -> str:
-    """Return the UTC day of a pair's later side."""
-    return pair.new.measured_at.strftime("%Y-%m-%d")
 
 
 def _frame(rows: Iterable[dict[str, Any]], schema: pl.Schema) -> pl.DataFrame:
@@ -127,13 +119,13 @@ def _shift_row(
 
 def _comparison_row(pair: Pair, p_value: float | None, q_value: float | None, flagged: bool) -> dict[str, Any]:
     old, new, size = pair.old, pair.new, _size(pair)
-    margin = float(stdtrit(DEGREES_OF_FREEDOM, 0.5 + INTERVAL / 2)) * PRIOR * math.sqrt(2)
+    half = margin(SPREAD, DEGREES_OF_FREEDOM)
     return {
         "curve_id": new.curve_id,
-        "night": night_of(pair),
+        "night": pair.new.night,
         **{column.name: new.context[column.name] for column in CONTEXT},
-        **dict(_side("from", old)),
-        **dict(_side("to", new)),
+        **old.as_side("from"),
+        **new.as_side("to"),
         "gap_days": (new.measured_at - old.measured_at).total_seconds() / 86400,
         "cells": 1,
         "cells_total": 1,
@@ -141,8 +133,8 @@ def _comparison_row(pair: Pair, p_value: float | None, q_value: float | None, fl
         "part": CURVE,
         "size": size,
         "size_pct": percent(size),
-        "interval_low_pct": percent(size - margin),
-        "interval_high_pct": percent(size + margin),
+        "interval_low_pct": percent(size - half),
+        "interval_high_pct": percent(size + half),
         "coherent": None,
         "agreeing": 1,
         "reported_pct": percent(size) if new.context["headline"] == REPORTED else None,
@@ -158,8 +150,3 @@ def _comparison_row(pair: Pair, p_value: float | None, q_value: float | None, fl
         "health": sorted({reason for side in (old, new) for cell in side.cells.values() for reason in cell.health}),
         "flagged": flagged,
     }
-
-
-def _side(prefix: str, side: Observation) -> Iterator[tuple[str, Any]]:
-    names = ("measured_at", "recorded_at", "run_id", "run_source", "run_attempt", "build_id", "image_ref", "image_digest")
-    yield from ((f"{prefix}_{name}", getattr(side, name)) for name in (*names, "engine_version"))

@@ -20,14 +20,14 @@ import polars as pl
 
 from pipelines.detect.changes import ENVIRONMENT, UNKNOWN, ChangeSet
 from pipelines.detect.decision import FALSE_DISCOVERY_RATE, INTERVAL, benjamini_hochberg
-from pipelines.detect.evaluations import Evaluation, changed, evaluate, nothing_differs, pairs
+from pipelines.detect.evaluations import Evaluation, changed, evaluate, pairs
 from pipelines.detect.lifecycle import AS_FAR
 from pipelines.detect.proportions import Share, interval, least, p_value, share, standard_error
 from pipelines.detect.score_links import linked, with_scores
 from pipelines.detect.score_witnesses import Fate, heard
 from pipelines.detect.states import SUSPECTED
 from warehouse.canonical import content_id
-from warehouse.schemas import SCORE_DIFFS, SIDE
+from warehouse.schemas import SCORE_DIFFS
 
 __all__ = ["detect_scores", "linked", "with_scores"]
 
@@ -79,7 +79,7 @@ class Compared:
 
     @property
     def night(self) -> str:
-        return self.new.seen.measured_at.strftime("%Y-%m-%d")
+        return self.new.seen.night
 
     @property
     def diff_id(self) -> str:
@@ -154,7 +154,7 @@ class Designs:
         """Return what the repeats among *compared* tell: their squared z, whose mean is 1 by chance alone."""
         squares: dict[tuple[Any, ...], list[tuple[str, float]]] = defaultdict(list)
         for pair in compared:
-            if pair.shares and nothing_differs(pair.changes) and (error := standard_error(*pair.shares)) > 0:
+            if pair.shares and pair.changes.is_repeat and (error := standard_error(*pair.shares)) > 0:
                 for group in _groups(pair):
                     squares[group].append((pair.night, min(WILDEST, (pair.size / error) ** 2)))
         return cls(squares)
@@ -208,7 +208,7 @@ def _restless(tested: Iterable[Tested]) -> dict[tuple[Any, ...], float]:
     """Return how far runs of one build have moved a setup beyond chance."""
     furthest: dict[tuple[Any, ...], float] = defaultdict(float)
     for one in tested:
-        if one.gated and nothing_differs(one.compared.changes):
+        if one.gated and one.compared.changes.is_repeat:
             setup = tuple(one.compared.new.setup.values())
             furthest[setup] = max(furthest[setup], abs(one.compared.size))
     return furthest
@@ -261,7 +261,7 @@ def _sides(pair: Compared) -> dict[str, Any]:
 
 def _side(prefix: str, one: Evaluation) -> dict[str, Any]:
     return {
-        **{f"{prefix}_{name}": getattr(one.seen, name) for name, _dtype, _meaning in SIDE},
+        **one.seen.as_side(prefix),
         f"{prefix}_score": one.score,
         f"{prefix}_score_stderr": one.stderr,
         f"{prefix}_records": one.records,
