@@ -13,8 +13,9 @@ from typing import Any
 from pipelines.detect.changes import BUILD
 from pipelines.detect.comparison import SHORT_CURVE, Movement, percent
 from pipelines.detect.decision import ALPHA, FALSE_DISCOVERY_RATE, WITNESS_SHARE, gate
-from pipelines.detect.noise import Scale
+from pipelines.detect.noise import Scale, groups
 from pipelines.detect.observations import REPORTED, STEADY
+from pipelines.detect.public import of_line
 from pipelines.detect.rare_rows import GATE as RARE_GATE
 from pipelines.detect.states import GONE, SUSPECTED
 from pipelines.evidence import is_rare
@@ -31,7 +32,9 @@ def gate_pct(answer: Answer) -> float:
     if is_rare(answer):
         return percent(RARE_GATE)
     moved = Movement(_log(answer["size_pct"]), bool(answer["coherent"]), answer["cells"], answer["agreeing"])
-    return percent(gate(answer["part"], moved, Scale(answer["noise_pct"] / 100, answer["noise_level"], answer["noise_repeats"])))
+    public = of_line(groups(answer)[-1]) is not None
+    noise = Scale(answer["noise_pct"] / 100, answer["noise_level"], answer["noise_repeats"], public)
+    return percent(gate(answer["part"], moved, noise))
 
 
 def why_not(answer: Answer) -> list[str]:

@@ -21,7 +21,7 @@ from warehouse.schemas import CONTEXT
 
 CURVE_PRIOR, POINT_PRIOR, FLOOR = 0.0035, 0.006, 0.002
 LATENCY = ("e2el_median", "steady_output_tput_per_gpu")
-QUIET = points(*quiet(4))
+QUIET = points(*quiet(8))
 """Four repeats that stood still: noise is at its floor, and known."""
 
 
@@ -129,10 +129,10 @@ def test_p_is_the_larger_of_the_two_witnesses():
     ("part", "cells", "level", "repeats", "scale", "expected"),
     [
         # The least change worth a look, where four scales are less.
-        (CURVE, 5, "line", 3, 0.002, math.log(1.012)),
-        (CURVE, 4, "stack", 3, 0.002, math.log(1.012)),
+        (CURVE, 5, "line", 8, 0.002, math.log(1.012)),
+        (CURVE, 4, "stack", 8, 0.002, math.log(1.012)),
         (CURVE, 4, "public", 0, 0.002, math.log(1.012)),
-        (CURVE, 5, "line", 2, 0.002, math.log(1.03)),
+        (CURVE, 5, "line", 7, 0.002, math.log(1.03)),
         (CURVE, 5, "engine", 90, 0.002, math.log(1.03)),
         (CURVE, 5, "prior", 0, 0.0035, math.log(1.03)),
         (CURVE, 3, "line", 3, 0.002, math.log(1.03)),

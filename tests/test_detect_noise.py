@@ -203,9 +203,13 @@ def test_the_narrowest_level_with_repeats_is_chosen_and_ignorance_widens():
 @pytest.mark.parametrize(
     ("level", "repeats", "insufficient", "known"),
     [
-        ("line", 3, False, True),
+        ("line", 8, False, True),
+        ("line", 7, False, False),
+        ("line", 3, False, False),
         ("line", 2, True, False),
-        ("stack", 3, False, True),
+        ("stack", 8, False, True),
+        ("stack", 7, False, False),
+        ("stack", 3, False, False),
         ("stack", 2, True, False),
         ("engine", 90, True, False),
         ("global", 90, True, False),
@@ -213,9 +217,11 @@ def test_the_narrowest_level_with_repeats_is_chosen_and_ignorance_widens():
         ("prior", 0, True, False),
     ],
 )
-def test_three_repeats_of_the_stack_are_enough_to_know_its_noise(level, repeats, insufficient, known):
+def test_three_repeats_are_enough_to_tell_the_noise_and_eight_to_trust_small_changes(level, repeats, insufficient, known):
     scale = Scale(0.01, level, repeats)
     assert (scale.insufficient, scale.known) == (insufficient, known)
+    # Where public fleets of the line are known, its own repeats need not be many.
+    assert Scale(0.01, level, repeats, public=True).known
 
 
 def test_a_night_is_judged_by_the_repeats_up_to_it():

@@ -19,7 +19,7 @@ import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from statistics import median
 from typing import Any
@@ -46,6 +46,8 @@ TTFT_FACTOR = 6.0
 """TTFT moves about six times as far as throughput (docs/evaluation.md)."""
 WIDER = 1.5
 """Factor on the scale of an engine or of all where a stack has no repeats of its own."""
+ENOUGH = 8
+"""Repeats of a stack from which its noise is known well enough for small changes to count: the median of three sizes is luck."""
 FEW = 3
 """Repeats of a stack below which it is said that they are too few."""
 MIN_CURVE_CELLS = 4
@@ -69,6 +71,8 @@ class Scale:
     scale: float
     level: str
     repeats: int
+    public: bool = field(default=False, compare=False)
+    """Public fleets of this very line are known."""
 
     @property
     def of_change(self) -> float:
@@ -83,7 +87,7 @@ class Scale:
     @property
     def known(self) -> bool:
         """Say whether the noise of this stack is known well enough for small changes to count."""
-        return self.level == PUBLIC or not self.insufficient
+        return self.level == PUBLIC or self.public or (self.level in ("line", "stack") and self.repeats >= ENOUGH)
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ class NoiseModel:
             if estimate is not None:
                 wider = WIDER if level in ("engine", "global") else 1.0
                 known = estimate.public and estimate.repeats < FEW
-                return Scale(estimate.scale * wider, PUBLIC if known else level, estimate.repeats)
+                return Scale(estimate.scale * wider, PUBLIC if known else level, estimate.repeats, estimate.public)
         return Scale(prior(metric, unit), "prior", 0)
 
     def _estimate(self, key: Key, until: str) -> _Estimate | None:
