@@ -12,6 +12,7 @@ from datetime import datetime
 import polars as pl
 
 from changelog.linking import link
+from changelog.sightings import tag_log
 from changelog.tables import LINKED
 from pipelines import statements
 from pipelines.announcing import Announce, silent
@@ -19,6 +20,7 @@ from pipelines.detect import evaluations, fitness, frontier
 from pipelines.detect.scores import detect_scores, with_scores
 from pipelines.detect.spans import detect_stored
 from pipelines.fold.code import DETECTION
+from pipelines.fold.reach import reach
 from pipelines.fold.table import EVENT_TYPES
 from pipelines.following import UPSTREAM, Workers, refresh
 from pipelines.workers.registry import open_workers
@@ -31,7 +33,7 @@ from warehouse.schemas import PROJECTIONS
 from warehouse.store import Mark, Store, trusted
 
 DETECTED = ("noise", "diffs", "shifts", "levels", "frontier_diffs", "fitness", "score_diffs")
-DETECTED_FROM = (*EVENT_TYPES, "RecipeChanged")
+DETECTED_FROM = (*EVENT_TYPES, "RecipeChanged", "ImageResolved")
 """Events that they follow from."""
 
 
@@ -67,14 +69,15 @@ def detected(log: EventLog, workers: Workers = "serial") -> dict[str, pl.DataFra
     store = log.store
     with closing(open_workers(workers)) as hands:
         detection = detect_stored(store, hands)
-    scores = detect_scores(_live(store, "evals", evaluations.COLUMNS))
+    tags = tag_log(store.read("images"))
+    scores = detect_scores(_live(store, "evals", evaluations.COLUMNS), tags)
     shifts = statements.with_retracted(with_scores(detection.shifts, scores), log)
     return {
         "noise": detection.noise,
         "diffs": detection.diffs,
         "shifts": shifts,
         "levels": detection.levels,
-        "frontier_diffs": frontier.detect_frontiers(_live(store, "points", frontier.COLUMNS)),
+        "frontier_diffs": frontier.detect_frontiers(_live(store, "points", frontier.COLUMNS), tags),
         "fitness": fitness.judge_curves(_live(store, "points", fitness.COLUMNS)),
         "score_diffs": scores,
     }
@@ -86,8 +89,8 @@ def _live(store: Store, name: str, columns: Iterable[str]) -> pl.DataFrame:
 
 
 def linked(log: EventLog) -> pl.DataFrame:
-    """Return the frame of `links` that follows from `shifts` and the upstream tables."""
-    return link(log.store.read("shifts"), upstream(log.store))
+    """Return the frame of `links` that follows from `shifts`, `diffs` and the upstream tables."""
+    return link(log.store.read("shifts"), upstream(log.store), log.store.read("diffs"))
 
 
 def upstream(store: Store) -> dict[str, pl.DataFrame]:
@@ -107,9 +110,8 @@ def _is_behind(log: EventLog, name: str, event_types: tuple[str, ...]) -> bool:
 
 
 def _seen(log: EventLog) -> int:
-    """Return up to where the fact tables and `recipes` have seen the log: the place of the one that is behind in its own."""
-    recipes, points = _up_to(log.store, "recipes"), _up_to(log.store, "points")
-    return points if recipes < points or log.has(*EVENT_TYPES, after=points, up_to=recipes) else recipes
+    """Return up to where the fact tables, `recipes` and `images` have seen the log: where the one that is behind stands."""
+    return reach(log, {"points": EVENT_TYPES, "recipes": ("RecipeChanged",), "images": ("ImageResolved",)})
 
 
 def _up_to(store: Store, name: str) -> int:

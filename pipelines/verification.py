@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from changelog.tables import EVENT_OF_TABLE, LINKED, SOURCES, read_table
+from changelog.tables import FOLDS, LINKED, SOURCES, read_table
 from pipelines.announcing import Announce, silent
 from pipelines.fold.code import DETECTION
 from pipelines.fold.code import FACTS as FACTS_CODE
-from pipelines.fold.small import whole_tables
+from pipelines.fold.small import BUILDS_FROM, whole_tables
 from pipelines.fold.table import EVENT_TYPES
 from pipelines.following import FACTS, UPSTREAM
 from pipelines.projections import DETECTED, DETECTED_FROM, detected, is_detection_current, linked
@@ -109,10 +109,12 @@ def _shorter(log: EventLog, mark: Mark) -> Iterator[str]:
 
 def _tables(log: EventLog, mark: Mark, announce: Announce) -> Iterator[str]:
     announce("folding the log again")
-    for name, frame in whole_tables(log, mark.up_to).items():
-        yield from _table(log, name, frame, mark, version(FACTS_CODE), *EVENT_TYPES)
-    for event_type, table in EVENT_OF_TABLE.items():
-        yield from _table(log, table.name, read_table(log, table.name, mark.up_to), mark, version(SOURCES), event_type)
+    upstream = {table.name: read_table(log, table.name, mark.up_to) for _event_type, table in FOLDS}
+    for name, frame in whole_tables(log, mark.up_to, upstream.__getitem__).items():
+        told = BUILDS_FROM if name == "builds" else EVENT_TYPES
+        yield from _table(log, name, frame, mark, version(FACTS_CODE), *told)
+    for event_type, table in FOLDS:
+        yield from _table(log, table.name, upstream[table.name], mark, version(SOURCES), event_type)
     yield from _index(log, mark)
     if is_detection_current(log):
         announce("detecting again")

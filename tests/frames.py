@@ -6,6 +6,7 @@ null where a row says nothing. A name that the table does not have is refused.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -167,6 +168,8 @@ def link(**overrides: Any) -> Row:
         "commit": "0123456789abcdef0123456789abcdef01234567",
         "pr": 4242,
         "title": "[ROCm][Perf] Change the default backend (#4242)",
+        "kind": "commit",
+        "narrowed": True,
     }
     return row("links", defaults, overrides)
 
@@ -227,3 +230,11 @@ def quarantined(**overrides: Any) -> Row:
         "recorded_at": day(60),
     }
     return row("quarantine", defaults, overrides)
+
+
+COMMIT = ("project", "commit", "parents", "author_date", "committer_date", "title", "pr", "paths", "paths_omitted", "recorded_at")
+
+
+def commits(rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
+    """Return a frame of `commits` from rows whose values are those of COMMIT, in this order."""
+    return frame("commits", [dict(zip(COMMIT, row, strict=True)) for row in rows])

@@ -26,6 +26,7 @@ from warehouse.events import (
     EvalRecorded,
     Event,
     FileRead,
+    ImageResolved,
     Payload,
     RecordQuarantined,
     ReleasePublished,
@@ -135,6 +136,20 @@ payloads = st.one_of(
             project="dynamo", version="1", dependency="vllm", dependency_version=version, evidence="m"
         ),
         st.sampled_from("ab"),
+    ),
+    st.builds(
+        lambda digest, day, commit: ImageResolved(
+            image_ref="vllm/vllm-openai:v0.9.9",
+            image_digest=f"sha256:{digest * 64}",
+            seen_at=f"2026-01-0{day}T00:00:00Z",
+            media_type="m",
+            manifest_digest=f"sha256:{digest * 64}",
+            commit=f"{commit:040}",
+            engine_version=f"0.9.9.dev{commit}",
+        ),
+        st.sampled_from("ab"),
+        st.integers(1, 3),
+        st.integers(0, 2),
     ),
     st.builds(lambda number: FileRead(sha256=FILES[0], context="", reading=number, records=1), st.integers(1, 3)),
 )

@@ -47,7 +47,16 @@ def nights(log: EventLog, tmp_path: Path) -> EventLog:
 def test_only_what_is_behind_is_rebuilt(log: EventLog, tmp_path: Path) -> None:
     facts = {"runs", "points", "evals", "builds", "quarantine"}
     take(log, tmp_path, 1, sweep())
-    assert set(following.refresh(log)) == facts | {"commits", "releases", "dependencies", "rates", "jobs", "recipes"}
+    assert set(following.refresh(log)) == facts | {
+        "commits",
+        "releases",
+        "notes",
+        "dependencies",
+        "images",
+        "rates",
+        "jobs",
+        "recipes",
+    }
     assert following.refresh(log) == []
     take(log, tmp_path, 2, sweep(speed=1.001))
     assert set(following.refresh(log)) == facts

@@ -100,7 +100,11 @@ def _by_value(value: Any, depth: int) -> Any:
             else _by_value(item, depth + 1)
             for key, item in value.items()
         }
-    return [_by_value(item, depth + 1) for item in value] if isinstance(value, list | tuple) else value
+    if not isinstance(value, list | tuple):
+        return value
+    if depth < _DEEPEST:  # what needs no look inside is passed over at once: lists of paths are long
+        return [item if type(item) in _AS_THEY_ARE else _by_value(item, depth + 1) for item in value]
+    return [_by_value(item, depth + 1) for item in value]
 
 
 def _number(value: float) -> int | float | orjson.Fragment:

@@ -257,20 +257,86 @@ class CommitLanded(Payload):
     pr: int | None = None
     paths: tuple[str, ...] = ()
     paths_omitted: int = 0
+    reverts: str | None = None
+    """Commit that its message says it takes back, where it names one (`This reverts commit …`)."""
+    picked_from: str | None = None
+    """Commit that its message says it was picked from (`cherry picked from commit …`)."""
+    reverts_pr: int | None = None
+    """Pull request that the body of its message says it takes back (`Reverts #1`)."""
+    picked_pr: int | None = None
+    """Pull request that the body of its message says it was picked from (`Cherry-pick from (#1)`)."""
 
     @property
     def subject(self) -> str:
         return f"commit:{self.project}/{self.commit}"
 
 
+class RepositoryRead(Payload):
+    """The commits behind these heads of a project's repository were read whole; the next reading needs only what is not."""
+
+    project: str
+    heads: tuple[str, ...]
+    """Hashes that the reading started from, sorted."""
+    reading: int
+    """Generation of the reader; raised where it takes more from a repository than it did."""
+
+    @property
+    def subject(self) -> str:
+        return f"repository:{self.project}"
+
+
+class ImageLabel(Frozen):
+    """One label or environment variable of an image's configuration."""
+
+    name: Label
+    value: Label
+
+
+class ImageResolved(Payload):
+    """A registry said what an image reference stands for, at `seen_at`, for one platform; told again only once that changed.
+
+    `image_digest` is what a pull by tag reports: of the index where there is one, else of the manifest. Digests are of the bytes
+    that came, never of a header. What the configuration does not tell, or tells as `unknown`, is None.
+    """
+
+    image_ref: Label
+    """Normalised reference (`warehouse.image.normalise`), as it was asked for."""
+    image_digest: str
+    seen_at: str
+    media_type: Label
+    """Of what the reference itself answers: an index or a manifest."""
+    platform: Label | None = None
+    """`linux/amd64`; None where neither index nor configuration tells it."""
+    manifest_digest: str
+    """Of this platform; the same as `image_digest` where there is no index."""
+    config_digest: str | None = None
+    created: str | None = None
+    engine_version: Label | None = None
+    commit: str | None = None
+    commit_source: Label | None = None
+    """Label or variable that the commit stands in."""
+    labels: tuple[ImageLabel, ...] = ()
+    """Labels and variables of the configuration that tell of versions, commits and base images."""
+
+    @property
+    def subject(self) -> str:
+        return f"image:{self.image_ref}"
+
+
 class DependencyPinned(Payload):
-    """A version of `project` carries this version of another package (a wrapper its engine, an engine its kernels)."""
+    """A version of `project` carries this version of another package (a wrapper its engine, an engine its kernels).
+
+    `version` may be a commit of main: from it on, until the next.
+    """
 
     project: str
     version: str
     dependency: str
     dependency_version: str
+    """`none` where a commit dropped it."""
     evidence: str
+    platform: str | None = None
+    """For which vendor or architecture, where the evidence tells it: nvidia, amd, gfx950."""
 
     @property
     def subject(self) -> str:
@@ -335,13 +401,14 @@ class JobsCounted(Payload):
 class RecipeChanged(Payload):
     """An entry of a recipe log: what was changed about how these configurations are launched, and the run that it started.
 
-    A flag is None where the source does not tell it (an API that shows part of the entry).
+    Told by the run, by the log itself, or by its history. A flag is None where the source does not tell it (an API that shows
+    part of the entry). Without `config_keys` it is no entry: it dates the entries of its pull request.
     """
 
     run: RunKey | None = None
-    base_ref: Label
+    base_ref: Label | None = None
     """Commit of the benchmark repository before the entry."""
-    head_ref: Label
+    head_ref: Label | None = None
     """The commit with it."""
     config_keys: tuple[Label, ...]
     """Configurations it is about, `*` standing for anything."""
@@ -352,10 +419,18 @@ class RecipeChanged(Payload):
     evals_only: bool | None = None
     scenario_types: tuple[Label, ...] | None = None
     """Kinds of workload that it is confined to; () where to none."""
+    added_at: str | None = None
+    """When it came into the log, where the history of the log tells it."""
+    added_in: str | None = None
+    """The commit that brought it, where that is all that is told of the commit."""
+    dated_by: Literal["commit", "bulk"] | None = None
+    """What `added_at` is worth: bulk = many entries came at once, so that it held by then and nobody knows since when."""
+    touched: Literal["image", "more"] | None = None
+    """What the commit changed of how configurations are launched: images alone (besides the points of a sweep), or more."""
 
     @property
     def subject(self) -> str:
-        return f"recipe:{self.head_ref}"
+        return f"recipe:{self.head_ref or self.added_in or self.pr_link or 'log'}"
 
 
 class ShiftReported(Payload):
@@ -389,6 +464,8 @@ PAYLOADS: dict[str, type[Payload]] = {
         RateChanged,
         JobsCounted,
         RecipeChanged,
+        RepositoryRead,
+        ImageResolved,
         ShiftReported,
     )
 }

@@ -16,6 +16,20 @@ REAL = pl.Float64()
 FLAG = pl.Boolean()
 TIME = pl.Datetime("us", "UTC")
 TEXTS = pl.List(pl.String())
+LABELS = pl.List(pl.Struct({"name": pl.String(), "value": pl.String()}))
+NUMBERS = pl.List(pl.Int64())
+GAINS = pl.List(
+    pl.Struct(
+        {
+            "metric": pl.String(),
+            "low_pct": pl.Float64(),
+            "high_pct": pl.Float64(),
+            "factor": pl.Float64(),
+            "of_part": pl.Boolean(),
+            "words": pl.String(),
+        }
+    )
+)
 METRICS = pl.List(pl.Struct({"name": pl.String(), "value": pl.Float64()}))
 
 
@@ -304,7 +318,8 @@ BUILDS = Table(
         Column("repo", TEXT, "image repository"),
         Column("tag", TEXT, "image tag"),
         Column("engine", TEXT, "inference engine"),
-        Column("engine_version", TEXT, "version, where known"),
+        Column("engine_version", TEXT, "version, where known: as a registry tells it, else the tag, else the record"),
+        Column("stated_version", TEXT, "version that records or users state"),
         Column("commit", TEXT, "commit, where known"),
         Column("date", TEXT, "build date in the tag, where it has one"),
         Column("wrapper", TEXT, "wrapper such as dynamo"),
@@ -314,7 +329,7 @@ BUILDS = Table(
         Column(
             "build_order",
             INT,
-            "order among the builds of one engine: first measured; those with a version in PEP 440 order among themselves",
+            "order among the builds of one engine: by ancestry where commits are known, then PEP 440, else as first measured",
         ),
         Column("first_measured_at", TIME, "first point"),
         Column("last_measured_at", TIME, "last point"),
@@ -629,8 +644,15 @@ COMMITS = Table(
         Column("committer_date", TIME, "when it landed"),
         Column("title", TEXT, "subject line"),
         Column("pr", INT, "pull request, where the subject names one"),
+        Column(
+            "kind", TEXT, "revert, reapply, docs, ci, test, dependency, fix, perf, feature, refactor, other: by words and paths"
+        ),
         Column("paths", TEXTS, "changed paths"),
         Column("paths_omitted", INT, "further changed paths, not kept"),
+        Column("reverts", TEXT, "commit that its message says it takes back"),
+        Column("reverts_pr", INT, "pull request that subject or message say it takes back"),
+        Column("picked_from", TEXT, "commit that its message says it was picked from"),
+        Column("picked_pr", INT, "pull request that subject or message say it was picked from"),
         Column("recorded_at", TIME, "when we learned of it"),
     ),
     order=("project", "committer_date", "commit"),
@@ -655,18 +677,65 @@ RELEASES = Table(
     order=("project", "version", "evidence", "commit", "tag", "url"),
 )
 
+NOTES = Table(
+    "notes",
+    "one row a thing that a release note says; text is a stranger's",
+    (
+        Column("project", TEXT, "project"),
+        Column("version", TEXT, "PEP 440 version where it is one"),
+        Column("tag", TEXT, "git tag of the release, where known"),
+        Column("published_at", TIME, "when it was published"),
+        Column("place", INT, "order in the note, from 1"),
+        Column("section", TEXT, "headings and list heads above it"),
+        Column("text", TEXT, "what it says, one line"),
+        Column("prs", NUMBERS, "pull requests of the project that it names"),
+        Column("urls", TEXTS, "pull requests of other projects that it names"),
+        Column("gains", GAINS, "claimed changes, % of the metric, above 0 is better; low_pct is null where only a bound is told"),
+        Column("breaking", FLAG, "it says that it breaks something"),
+        Column("deprecated", FLAG, "it says that something is deprecated or removed"),
+        Column("dependency", TEXT, "package whose version it names"),
+        Column("dependency_version", TEXT, "that version"),
+        Column("cut", FLAG, "the note may be cut: it may say more than is known here"),
+        Column("url", TEXT, "page of the note"),
+        Column("recorded_at", TIME, "when we learned of it"),
+    ),
+    order=("project", "version", "tag", "url", "place"),
+)
+
 DEPENDENCIES = Table(
     "dependencies",
     "one row a version of one package that carries a version of another",
     (
         Column("project", TEXT, "carrier"),
-        Column("version", TEXT, "its version"),
+        Column("version", TEXT, "its version; or the commit of its main from which on it carries that"),
         Column("dependency", TEXT, "carried package"),
-        Column("dependency_version", TEXT, "its version"),
-        Column("evidence", TEXT, "where it is known from"),
+        Column("dependency_version", TEXT, "its version, tag or commit; none: it was dropped"),
+        Column("evidence", TEXT, "where it is known from: a file of the carrier, or its support matrix"),
+        Column("platform", TEXT, "for which vendor or architecture; null: for all, or not told"),
         Column("recorded_at", TIME, "when we learned of it"),
     ),
-    order=("project", "version", "dependency", "dependency_version", "evidence"),
+    order=("project", "version", "dependency", "platform", "dependency_version", "evidence"),
+)
+
+IMAGES = Table(
+    "images",
+    "one row a platform of an image, each time that a registry said something else of its reference than before",
+    (
+        Column("image_ref", TEXT, "normalised reference that was asked for"),
+        Column("image_digest", TEXT, "digest of its index, or of its manifest where there is no index"),
+        Column("seen_at", TIME, "when the registry first said so"),
+        Column("media_type", TEXT, "of what the reference answers: an index or a manifest"),
+        Column("platform", TEXT, "operating system and architecture; null: not told"),
+        Column("manifest_digest", TEXT, "digest of this platform's manifest"),
+        Column("config_digest", TEXT, "digest of its configuration"),
+        Column("created", TIME, "when it was built, by its configuration"),
+        Column("engine_version", TEXT, "version that its configuration tells"),
+        Column("commit", TEXT, "commit that its configuration tells"),
+        Column("commit_source", TEXT, "label or variable that the commit stands in"),
+        Column("labels", LABELS, "labels and variables that tell of versions, commits and base images"),
+        Column("recorded_at", TIME, "when we learned of it"),
+    ),
+    order=("image_ref", "seen_at", "image_digest", "platform", "manifest_digest"),
 )
 
 RATES = Table(
@@ -710,7 +779,7 @@ JOBS = Table(
 
 RECIPES = Table(
     "recipes",
-    "one row an entry of a recipe log: what was changed about how configurations are launched; it holds from its run on (`runs`)",
+    "one row an entry of a recipe log: what was changed about launches of configurations; it holds from its run or its commit on",
     (
         Column("run_source", TEXT, "where the run's number is unique"),
         Column("run_id", TEXT, "run that the entry started, where known"),
@@ -720,9 +789,14 @@ RECIPES = Table(
         Column("config_keys", TEXTS, "configurations it is about; * stands for anything"),
         Column("description", TEXTS, "what was changed, line by line, text from a stranger"),
         Column("pr_link", TEXT, "pull request"),
+        Column("kind", TEXT, "image, recipe, configuration (a new one), search_space, measurement, checkpoint"),
         Column("append_only", FLAG, "the run measured added points only, others of a curve are of earlier runs; null: not told"),
         Column("evals_only", FLAG, "the run was for evaluations only; null: not told"),
         Column("scenario_types", TEXTS, "kinds of workload that it is confined to; empty: to none; null: not told"),
+        Column("added_at", TIME, "when it came into the log; null: not known"),
+        Column("added_in", TEXT, "commit of the benchmark repository that brought it"),
+        Column("dated_by", TEXT, "commit: it holds since added_at; bulk: many came at once, it held by then; null: not dated"),
+        Column("touched", TEXT, "what its commit changed of launches: image (and nothing else), or more; null: not known"),
         Column("recorded_at", TIME, "when we learned of it"),
     ),
     order=("run_source", "run_id", "base_ref", "head_ref", "pr_link", "config_keys", "description", "scenario_types"),
@@ -744,6 +818,8 @@ LINKS = Table(
         Column("commit", TEXT, "full hash"),
         Column("pr", INT, "pull request"),
         Column("title", TEXT, "subject line, text from a stranger"),
+        Column("kind", TEXT, "commit, or dependency: a commit that moves a library whose kernels run"),
+        Column("narrowed", FLAG, "the first changes stand off from the rest; false: the order does not tell them apart"),
     ),
     order=("shift_id", "rank"),
 )
@@ -782,7 +858,9 @@ TABLES: dict[str, Table] = {
         LINKS,
         COMMITS,
         RELEASES,
+        NOTES,
         DEPENDENCIES,
+        IMAGES,
         RATES,
         JOBS,
         RECIPES,

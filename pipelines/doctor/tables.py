@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from changelog.tables import EVENT_OF_TABLE, LINKED
+from changelog.tables import FOLDS, LINKED
 from changelog.tables import SOURCES as UPSTREAM_CODE
 from pipelines.doctor.finding import RESTORE, Finding, told
 from pipelines.doctor.place import look_at_space
@@ -127,7 +127,7 @@ def _follows(name: str) -> tuple[int, tuple[str, ...], str]:
         return version(FACTS), EVENT_TYPES, BY_ITSELF
     if name in DETECTED or name == "links":
         return version(DETECTION), DETECTED_FROM if name in DETECTED else (*EVENT_TYPES, *LINKED), DETECT
-    return version(UPSTREAM_CODE), tuple(kind for kind, table in EVENT_OF_TABLE.items() if table.name == name), BY_ITSELF
+    return version(UPSTREAM_CODE), tuple(kind for kind, table in FOLDS if table.name == name), BY_ITSELF
 
 
 def _files(name: str, sizes: list[int], commits: int | None) -> Iterator[Finding]:

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import polars as pl
 
 from pipelines.fold import builds, evals, faults, points, runs
+from pipelines.fold.reach import reach
 from pipelines.fold.records import recorded
-from pipelines.fold.table import ABOUT_RUNS, SUBJECT, Step, whole
-from warehouse.log import EventLog
-from warehouse.schemas import BUILDS, EVALS, QUARANTINE, RUNS
+from pipelines.fold.table import ABOUT_RUNS, EVENT_TYPES, SUBJECT, Step, whole
+from pipelines.fold.upstream import FROM, Upstream
+from warehouse.log import FAR, EventLog
+from warehouse.schemas import EVALS, QUARANTINE, RUNS
 from warehouse.store import Change, Mark, trusted
 
+BUILDS_FROM = (*EVENT_TYPES, *(kind for kinds in FROM.values() for kind in kinds))
+"""Events that `builds` follow from."""
 RECORDED = ("ResultRecorded", "EvalRecorded")
 """Events that a record of a file became."""
 Made = tuple[pl.DataFrame, bool]
@@ -33,14 +38,17 @@ def settle(log: EventLog, steps: Sequence[Step], *, force: bool = False) -> list
     makers = {
         "runs": (_runs, _all_runs),
         "evals": (_evals, _all_evals),
-        "builds": (_builds, _all_builds),
         "quarantine": (_quarantine, _all_quarantine),
     }
-    return [name for name, (forward, anew) in makers.items() if _settle(log, name, mark, steps, forward, anew, force)]
+    settled = [name for name, (forward, anew) in makers.items() if _settle(log, name, mark, steps, forward, anew, force)]
+    return [*settled, *(["builds"] if _settle_builds(log, mark, steps, force) else [])]
 
 
-def whole_tables(log: EventLog, up_to: int) -> dict[str, pl.DataFrame]:
-    """Return `points`, `runs`, `evals`, `builds` and `quarantine` as they follow from the log."""
+def whole_tables(log: EventLog, up_to: int, upstream: Callable[[str], pl.DataFrame] | None = None) -> dict[str, pl.DataFrame]:
+    """Return `points`, `runs`, `evals`, `builds` and `quarantine` as they follow from the log.
+
+    *upstream* gives an upstream table by name; without it they are read as they are stored.
+    """
     step = whole(log, up_to)
     counts = _counted(points.counts(step.rows.lazy()).collect())
     seen = builds.seen(step.rows.lazy().select(builds.READ)).collect()
@@ -48,7 +56,7 @@ def whole_tables(log: EventLog, up_to: int) -> dict[str, pl.DataFrame]:
         "points": step.rows,
         "runs": runs.table(step.known, counts),
         "evals": _all_evals(log, [step], up_to),
-        "builds": builds.table(seen),
+        "builds": builds.table(seen, Upstream(upstream or log.store.read)),
         "quarantine": _all_quarantine(log, [step], up_to),
     }
 
@@ -76,8 +84,12 @@ def _settle(
 
 def _continue(steps: Sequence[Step], known: Mark, wanted: Mark) -> bool:
     """Say whether the steps lead from one mark to the other by adding, with no step of another process between them."""
-    ends = [known.up_to, *(step.up_to for step in steps)]
-    unbroken = [step.after for step in steps] == ends[:-1] and ends[-1] == wanted.up_to
+    return bool(steps) and (steps[0].after, steps[-1].up_to) == (known.up_to, wanted.up_to) and _unbroken(steps)
+
+
+def _unbroken(steps: Sequence[Step]) -> bool:
+    """Say whether each step begins where the last one ended, and all of them add alone."""
+    unbroken = all(step.after == before.up_to for before, step in pairwise(steps))
     return unbroken and not any(step.whole or step.replaced for step in steps)
 
 
@@ -131,21 +143,41 @@ def _evaluations(log: EventLog, up_to: int) -> tuple[pl.DataFrame, runs.Runs]:
     return events, runs.fold(said)
 
 
-def _builds(_log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step]) -> Made:
-    together = scan.collect()
+def _settle_builds(log: EventLog, points: Mark, steps: Sequence[Step], force: bool) -> bool:
+    """Bring `builds` to where `points` and the upstream tables are together."""
+
+    def attempt(scan: pl.LazyFrame, mark: Mark | None) -> Change | None:
+        known = None if force else trusted(mark, points.code, log.last_sequence())
+        end = reach(log, {"points": EVENT_TYPES, **FROM})
+        if (
+            known is not None
+            and end < known.up_to + FAR
+            and not (end > known.up_to and log.has(*BUILDS_FROM, after=known.up_to, up_to=end))
+        ):
+            return None
+        seen = _seen_by(log, scan, steps, known, end) if known is not None else None
+        if seen is None:
+            seen = log.store.collect("points", builds.seen(_folded(log, end).select(builds.READ)))
+        return Change(builds.table(seen, Upstream(log.store.read)), Mark(end, points.code), "overwrite")
+
+    return log.store.commit("builds", attempt) is not None
+
+
+def _seen_by(log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step], known: Mark, end: int) -> pl.DataFrame | None:
+    """Return what points tell of each build: as it is stored, with the steps; None where these do not lead from it to *end*."""
+    first, last = (steps[0].after, steps[-1].up_to) if steps else (end, end)
+    gaps = (sorted((known.up_to, first)), sorted((last, end)))
+    if not _unbroken(steps) or any(low < high and log.has(*EVENT_TYPES, after=low, up_to=high) for low, high in gaps):
+        return None
+    together = builds.stored(scan).collect()
     for step in steps:
         together = builds.joined(together, builds.seen(step.rows.lazy().select(builds.READ)).collect())
-    return builds.table(together), False
+    return together
 
 
 def _folded(log: EventLog, up_to: int) -> pl.LazyFrame:
     """Return the stored points that follow from the log up to a sequence: another process may have added more meanwhile."""
     return log.store.scan("points").filter(pl.col("sequence") <= up_to)
-
-
-def _all_builds(log: EventLog, _steps: Sequence[Step], up_to: int) -> pl.DataFrame:
-    seen = builds.seen(_folded(log, up_to).select(builds.READ))
-    return builds.table(log.store.collect("points", seen)).select(BUILDS.schema.names())
 
 
 def _quarantine(log: EventLog, scan: pl.LazyFrame, steps: Sequence[Step]) -> Made:
