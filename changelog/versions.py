@@ -3,32 +3,34 @@
 Order of evidence for a version: git tag, measured anchor's commit, anchor's branch point, version table, a main commit that
 says it bumps the version, upload date. Whatever is used is said in words; what nothing pins down stays unknown.
 
-Belongs here: that order, and what each spelling means. Does not: what lies between two ends (`changelog.ranges`).
+Belongs here: that order, and what each spelling means. Does not: images (`changelog.image_ends`), what lies between two ends
+(`changelog.ranges`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
 from packaging.version import Version
 
-from changelog.anchors import Anchor, at_commit, at_date, said, unknown
+from changelog.anchors import CONFIDENCES, Anchor, at_commit, at_date, said, unknown
+from changelog.image_ends import resolve_image
 from changelog.projects import normal_version
 from changelog.upstream import Upstream
 from warehouse.clock import parse_instant
 from warehouse.errors import InputError
-from warehouse.image import ImageReference, parse
 
 MAX_END = 600
+MAX_NAMED = 3
+"""Other commits of a version that are named."""
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
 _COMPACT_DATE = re.compile(r"20\d{6}")
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
-_NOON = timedelta(hours=12)
 _DATED = ("anchor", "upload", "release-note", "tag", "version-table")
 _DATED_BY = {"release-note": "release note", "tag": "tag", "version-table": "version table"}
 Row = dict[str, Any]
@@ -45,8 +47,8 @@ def resolve(upstream: Upstream, text: str) -> Anchor:
     if _DATE.fullmatch(wanted):
         return _resolve_date(upstream, wanted)
     if "/" in wanted or ":" in wanted or "@" in wanted:
-        return _resolve_image(upstream, wanted)
-    return _resolve_commit(upstream, wanted) or _resolve_version(upstream, wanted)
+        return resolve_image(upstream, wanted, resolve_version)
+    return _resolve_commit(upstream, wanted) or resolve_version(upstream, wanted)
 
 
 def _resolve_date(upstream: Upstream, text: str) -> Anchor:
@@ -67,7 +69,8 @@ def _resolve_commit(upstream: Upstream, text: str) -> Anchor | None:
     return unknown(text, f"no commit {text[:12]} (or more than one) is in the known history of {upstream.project.title}")
 
 
-def _resolve_version(upstream: Upstream, text: str) -> Anchor:
+def resolve_version(upstream: Upstream, text: str) -> Anchor:
+    """Return where a version or tag lies; an unknown end where nothing tells."""
     tagged = upstream.project.version_of_tag(text) or normal_version(text)
     if tagged is None:
         return unknown(text, f"{text[:60]!r} is neither a version nor a tag that is known")
@@ -109,13 +112,32 @@ def _by_commit(
     words: str,
     confidence: str,
 ) -> Anchor | None:
-    for row in rows:
-        if row["evidence"] == evidence and row[column]:
-            number = upstream.history.number(row[column])
-            if number is not None:
-                how = f"{words} {version}: {upstream.history.hashes[number][:9]}{_what_is_missing(row, column)}"
-                return at_commit(text, upstream.history, number, how, confidence, version)
-    return None
+    told = [row for row in rows if row["evidence"] == evidence and row[column]]
+    placed = [(number, row) for row in told if (number := upstream.history.number(row[column])) is not None]
+    if not placed:
+        return None
+    number, row = max(placed, key=lambda entry: _latest(entry[1], column))
+    how = f"{words} {version}: {upstream.history.hashes[number][:9]}{_what_is_missing(row, column)}"
+    others = sorted({other[column] for other in told if not _are_one(other[column], row[column])})
+    if not others:
+        return at_commit(text, upstream.history, number, how, confidence, version)
+    also = ", ".join(other[:9] for other in others[:MAX_NAMED])
+    moved = f"{how}; also said to be {also}: it moved, or two repositories differ, and what was said last is taken"
+    return at_commit(text, upstream.history, number, moved, _lower(confidence), version)
+
+
+def _are_one(commit: str, other: str) -> bool:
+    """Say whether two hashes, which may be abbreviated, name one commit."""
+    return commit.startswith(other) or other.startswith(commit)
+
+
+def _latest(row: Row, column: str) -> tuple[datetime, datetime, str]:
+    """Order statements about one version: the last that we learned, then the last that was made."""
+    return row["recorded_at"], row["published_at"] or _NEVER, row[column]
+
+
+def _lower(confidence: str) -> str:
+    return CONFIDENCES[max(0, CONFIDENCES.index(confidence) - 1)]
 
 
 def _what_is_missing(row: Row, column: str) -> str:
@@ -156,64 +178,3 @@ def _why_unknown(upstream: Upstream, version: str, rows: list[Row]) -> str:
     if commits:
         return f"commit {commits[0][:9]} of {version} is in no known history of {upstream.project.title}, and no date is known"
     return f"no tag, anchor, version table, bump commit or upload of {upstream.project.title} {version} is known"
-
-
-def _resolve_image(upstream: Upstream, text: str) -> Anchor:
-    try:
-        image = parse(text)
-    except InputError as error:
-        return unknown(text, str(error))
-    if image.engine not in (None, upstream.project.name):
-        return unknown(text, f"the image holds {image.engine}, not {upstream.project.name}")
-    if image.commit:
-        number = upstream.history.number(image.commit)
-        if number is not None:
-            how = f"commit in the image tag ({image.source}): {upstream.history.hashes[number][:9]}"
-            return at_commit(text, upstream.history, number, how, image.confidence, image.version)
-    return _image_date(upstream, image) or _image_version(upstream, image) or unknown(text, _why_no_image(image), image.version)
-
-
-def _image_date(upstream: Upstream, image: ImageReference) -> Anchor | None:
-    """A dated tag is that day's main (built about noon UTC), whatever version stands beside the date."""
-    digits = re.sub(r"\D", "", image.date or "")[:8]
-    try:
-        day = parse_instant(f"{digits[:4]}-{digits[4:6]}-{digits[6:]}", "image date") if digits else None
-    except InputError:
-        day = None
-    if day is None:
-        return None
-    how = f"date in the image tag, read as that day's main at noon UTC: {said(day + _NOON)}"
-    return at_date(image.image, upstream.history, day + _NOON, how, "low", image.version)
-
-
-def _image_version(upstream: Upstream, image: ImageReference) -> Anchor | None:
-    version, words = image.version, f"image tag ({image.source})"
-    if version is None and image.wrapper and image.wrapper_version:
-        version = _carried_version(upstream, image.wrapper, image.wrapper_version)
-        words = f"{image.wrapper} {image.wrapper_version} carries {upstream.project.title} {version}"
-    normal = normal_version(version) if version else None
-    if normal is None:
-        return None
-    pinned = "; pinned by digest, which need not be the release" if image.digest else ""
-    found = _resolve_version(upstream, normal)
-    limit = "medium" if image.digest or image.version is None else "high"
-    return replace(found, text=image.image).within(words + pinned, limit)
-
-
-def _carried_version(upstream: Upstream, wrapper: str, wrapper_version: str) -> str | None:
-    rows = upstream.dependencies.filter(
-        (pl.col("project") == wrapper)
-        & (pl.col("version") == (normal_version(wrapper_version) or wrapper_version))
-        & (pl.col("dependency") == upstream.project.name)
-    )
-    found: list[str] = rows["dependency_version"].unique().to_list()
-    return found[0] if len(found) == 1 else None
-
-
-def _why_no_image(image: ImageReference) -> str:
-    if image.commit:
-        return f"commit {image.commit[:9]} of the image tag is in no known history"
-    if image.wrapper_version:
-        return f"which engine version {image.wrapper} {image.wrapper_version} carries is not known"
-    pinned = " and its digest is in no registry answer that is kept" if image.digest else ""
-    return f"the image tag tells neither version nor commit{pinned}"

@@ -159,9 +159,14 @@ def test_a_run_as_github_serves_it(log: EventLog, tmp_path: Path) -> None:
         "config_keys": ["dsr1-fp8-h200-vllm"],
         "description": ["Update the image", "and", "a flag"],
         "pr_link": "https://github.com/SemiAnalysisAI/InferenceX/pull/1",
+        "kind": "recipe",
         "append_only": True,
         "evals_only": False,
         "scenario_types": ["fixed-seq-len"],
+        "added_at": None,
+        "added_in": None,
+        "dated_by": None,
+        "touched": None,
         "recorded_at": NOW,
     }
     again = take(log, tmp_path / "run")

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
@@ -24,6 +27,22 @@ _REFERENCE = re.compile(
     r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?"
     r"(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
+_LIBRARY = re.compile(r"^library/(?=[^/]+$)")
+_MIRROR = r"(?:(?:(?:[a-z0-9-]+\.)+[a-z0-9-]+(?::\d+)?|localhost(?::\d+)?|[a-z0-9-]+:\d+)/(?:[a-z0-9._-]+/)*?)?"
+"""A registry of somebody's own before a repository that we know: the hub's repositories have no host of their own."""
+ELSEWHERE = "in a registry of somebody's own"
+"""Said of a tag there: it is read as in the project's own, and believed less."""
+_PARTS = {
+    "version": r"(?P<version>\d+(?:\.\d+)+(?:-?(?:rc|a|b)\d+)?(?:\.post\d*)?(?:\.dev\d+)?)",
+    "date": r"(?P<date>20\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))",
+    "time": r"(?P<time>(?:[01]\d|2[0-3])[0-5]\d)",
+    "commit": r"(?P<commit>[0-9a-f]{40})",
+    "short": r"(?P<commit>(?!(?:20\d{6}(?:\d{4})?|[01]\d[0-3]\d20\d\d)(?![0-9a-f]))[0-9a-f]{7,12})",
+    "wrapper_version": r"(?P<wrapper_version>v?\d+\.\d+\.\d+(?:[.-][0-9a-z]+)*?)",
+    "custom": r"(?!20\d{6})[A-Za-z0-9.]+",
+    "rocm": r"(?:_(?:preview|release|instinct|mi\d+x?|ubuntu_?[\d.]+|py[\d.]+))*",
+}
 
 
 class ImageReference(BaseModel):
@@ -40,8 +59,12 @@ class ImageReference(BaseModel):
     version: str | None
     commit: str | None
     date: str | None
+    time: str | None
+    """Hour and minute of the build that the tag tells behind its date, as HHMM."""
     wrapper: str | None
     wrapper_version: str | None
+    suffixes: tuple[str, ...]
+    """What else the tag holds, in its order: platforms, CUDA and ROCm versions, names."""
     source: str
     confidence: str
 
@@ -51,22 +74,69 @@ class ImageReference(BaseModel):
         return f"digest:{self.digest}" if self.digest else f"tag:{self.ref}"
 
 
+@dataclass(frozen=True)
+class _Rule:
+    name: str
+    pattern: re.Pattern[str]
+    confidence: str
+    engine: str | None
+
+
+@dataclass(frozen=True)
+class _Repository:
+    pattern: re.Pattern[str]
+    engine: str | None
+    wrapper: str | None
+    rules: tuple[_Rule, ...]
+
+
 @cache
-def _repositories() -> list[tuple[re.Pattern[str], dict[str, Any], list[tuple[re.Pattern[str], dict[str, Any]]]]]:
-    rules = tomllib.loads(files("warehouse").joinpath("data/images.toml").read_text("utf-8"))["repository"]
-    return [
-        (re.compile(entry["pattern"]), entry, [(re.compile(rule["pattern"]), rule) for rule in entry.get("rule", ())])
-        for entry in rules
-    ]
+def _data() -> dict[str, Any]:
+    return tomllib.loads(files("warehouse").joinpath("data/images.toml").read_text("utf-8"))
+
+
+@cache
+def _repositories() -> tuple[_Repository, ...]:
+    data = _data()
+    words = "|".join(data["known"])
+    parts = _PARTS | {"known": f"(?:[-_](?:{words}))*", "leading": f"(?:(?:{words})[-_])*"}
+    rules = {
+        rule["name"]: _Rule(rule["name"], _pattern(rule["pattern"], parts), rule["confidence"], rule.get("engine"))
+        for rule in data["rule"]
+    }
+    return tuple(
+        _Repository(
+            re.compile(f"(?P<mirror>{_MIRROR})(?:{entry['pattern']})"),
+            entry.get("engine"),
+            entry.get("wrapper"),
+            tuple(rules[name] for name in entry["rules"]),
+        )
+        for entry in data["repository"]
+    )
+
+
+def _pattern(text: str, parts: Mapping[str, str]) -> re.Pattern[str]:
+    return re.compile(re.sub(r"<([a-z_]+)>", lambda found: parts[found[1]], text))
+
+
+@cache
+def _hubs() -> re.Pattern[str]:
+    return re.compile(f"(?:{'|'.join(map(re.escape, _data()['hubs']))})(?::443)?/", re.IGNORECASE)
 
 
 def normalise(image: str) -> str:
-    """Return *image* with `/` where enroot writes `#`, without a transport (`docker://`) and without Docker's own host.
+    """Return *image* with `/` where enroot writes `#`, without a transport (`docker://`) and without the public hub's own hosts.
 
-    `docker.io/` is what a bare name means (OCI clients add it), so with and without it is one build and not two.
+    `docker.io/` is what a bare name means (OCI clients add it), and `library/` what a name of one part means there, so with and
+    without them it is one build and not two. To normalise again changes nothing.
     """
-    text = re.sub(r"^[a-z]+://", "", image.strip()).replace("#", "/", 1)
-    return re.sub(r"^(index\.)?docker\.io/", "", text)
+    text = image.strip()
+    while (shorter := _SCHEME.sub("", text).strip()) != text:
+        text = shorter
+    text = text.replace("#", "/") if text.count("#") == 1 else text
+    while found := _hubs().match(text):
+        text = text[found.end() :].strip()
+    return _LIBRARY.sub("", text)
 
 
 @lru_cache(maxsize=4096)
@@ -79,30 +149,60 @@ def parse(image: str) -> ImageReference:
     if match is None:
         raise InputError(f"image {image[:80]!r}: not an image reference; write it as [host/]name[:tag][@sha256:…]")
     repo, tag, digest = match["repo"], match["tag"], match["digest"]
-    known: dict[str, Any] = {"engine": None, "wrapper": None}
-    read: dict[str, str | None] = {}
-    source, confidence = "unknown", "none"
-    for repository, entry, rules in _repositories():
-        if repository.fullmatch(repo.lower()) is None:
-            continue
-        known = {"engine": entry.get("engine"), "wrapper": entry.get("wrapper")}
-        for pattern, rule in rules if tag else ():
-            found = pattern.fullmatch(tag or "")
-            if found:
-                read, source, confidence = found.groupdict(), rule["name"], rule["confidence"]
-                break
-        break
+    holds, found, read = _read(repo, tag or "")
+    engine = (found.engine if found else None) or (holds.engine if holds else None)
     return ImageReference(
         image=image,
         ref=ref,
         repo=repo,
         tag=tag,
         digest=digest,
-        **known,
+        engine=engine,
         version=read.get("version"),
         commit=read.get("commit"),
         date=read.get("date"),
+        time=read.get("time"),
+        wrapper=holds.wrapper if holds else None,
         wrapper_version=read.get("wrapper_version"),
-        source=source,
-        confidence=confidence,
+        suffixes=_suffixes(tag, read) if found else (),
+        source=found.name if found else "unknown",
+        confidence=found.confidence if found else "none",
     )
+
+
+def _read(repo: str, tag: str) -> tuple[_Repository | None, _Rule | None, dict[str, str | None]]:
+    """Return the repository's entry, the rule that reads the tag, and what it reads."""
+    for entry in _repositories():
+        place = entry.pattern.fullmatch(repo.lower())
+        if place is None:
+            continue
+        for rule in entry.rules if tag else ():
+            match = rule.pattern.fullmatch(tag)
+            if match and _is_day(match.groupdict().get("date")):
+                return entry, _elsewhere(rule) if place["mirror"] else rule, match.groupdict()
+        return entry, None, {}
+    return None, None, {}
+
+
+def _elsewhere(rule: _Rule) -> _Rule:
+    lower = "medium" if rule.confidence == "high" else rule.confidence
+    return replace(rule, name=f"{rule.name}, {ELSEWHERE}", confidence=lower)
+
+
+def _is_day(digits: str | None) -> bool:
+    """Say whether eight digits are a day of the calendar; without any there is nothing wrong."""
+    if digits is None:
+        return True
+    try:
+        date(int(digits[:4]), int(digits[4:6]), int(digits[6:]))
+    except ValueError:
+        return False
+    return True
+
+
+def _suffixes(tag: str | None, read: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Return the words of a tag that were not read as something else."""
+    rest = tag or ""
+    for value in read.values():
+        rest = rest.replace(value, " ", 1) if value else rest
+    return tuple(word for word in re.findall(r"x86_64|[A-Za-z0-9.]+", rest) if word.strip(".") and word != "v")
