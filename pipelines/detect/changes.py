@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
+from changelog.sightings import full
 from pipelines.detect.baseline import Baseline
 from pipelines.detect.observations import Observation
 from pipelines.detect.recipes import Entry
@@ -43,7 +44,7 @@ def differences(new: Observation, baseline: Baseline) -> ChangeSet:
 
     Nothing differs → `environment`: the same image, run again, gave it. One thing → its name, the build alone → `engine`.
     Several → `mixed`. A build that is not recorded, or that may be the same one (a tag whose digest is recorded on one side
-    only) → `unknown`. Another search space does not move a cell, so it names nothing.
+    only, one that a registry told to have moved) → `unknown`. Another search space does not move a cell, so it names nothing.
     """
     old = baseline.observation
     found = {
@@ -68,24 +69,31 @@ def differences(new: Observation, baseline: Baseline) -> ChangeSet:
 def may_be_same(old: Observation, new: Observation) -> bool:
     """Say whether two names of builds may be one build: then neither is cleared nor blamed.
 
-    Two digests tell builds apart, and so do two versions. Else one image may stand under two names: with its digest recorded on
-    one side only, as a tag that can be any version (`latest`), as an image here and a version there, or spelled in another way.
+    A tag that was seen to move between them may be either, because a run can have had the older copy. Two names that stood for
+    one digest may be one. Else two digests tell builds apart, and so do two versions. Else one image may stand under two names:
+    with its digest recorded on one side only, as a tag that can be any version (`latest`), as an image here and a version there,
+    or spelled in another way.
     """
-    if old.build_id == new.build_id or not (old.has_build and new.has_build) or (old.image_digest and new.image_digest):
+    if not (old.has_build and new.has_build):
+        return False
+    if old.build_id == new.build_id:
+        return old.is_named_as(new) and not old.same_build(new)
+    if old.stood.may_be(new.stood):
+        return True
+    if old.image_digest and new.image_digest:
         return False
     versions = {_version(side) for side in (old, new)} - {None}
     if len(versions) > 1:
         return False
     if old.image_ref is None or new.image_ref is None:
         return bool(versions) or (old.image_ref is None) != (new.image_ref is None)
-    one, other = _full(_tag(old)), _full(_tag(new))
+    one, other = full(_tag(old)), full(_tag(new))
     alike = one.rsplit(":", 1)[0] == other.rsplit(":", 1)[0]
     return one == other or (alike and not all(_VERSION.search(tag) for tag in (one, other)))
 
 
 _VERSION = re.compile(r":.*\d\.\d")
 """A tag that holds a version cannot be another one; `latest`, `nightly` or none can be any."""
-_HUBS = ("registry-1.docker.io/", "index.docker.io/", "docker.io/", "library/")
 
 
 def _version(observation: Observation) -> str | None:
@@ -100,20 +108,18 @@ def _version(observation: Observation) -> str | None:
     return str(Version(found.public)).removesuffix(".0") if len(found.release) > 2 else str(found.public)
 
 
-def _full(reference: str) -> str:
-    """Return a reference without the names of the public hub, and with the tag that none stands for."""
-    for hub in _HUBS:
-        reference = reference.removeprefix(hub)
-    return reference if ":" in reference.rsplit("/", 1)[-1] else f"{reference}:latest"
-
-
 def build_change(old: Observation, new: Observation) -> str:
     """Return in words how the builds differ, or nothing: digest, tag, commit or version, whatever the records hold."""
     if old.same_build(new):
         return ""
+    if old.build_id == new.build_id and old.is_named_as(new):
+        return f"build: the tag {_tag(new)} moved ({old.stood.moved(new.stood)}); either run may have had either"
     if old.build_id == new.build_id:
         return f"build: {_tag(new) or new.build_id} moved, version {_clip(old.engine_version)} → {_clip(new.engine_version)}"
     if may_be_same(old, new):
+        if old.stood.may_be(new.stood):
+            both = min(old.stood.digests & new.stood.digests)
+            return f"build: {_tag(old) or _name(old)} → {_tag(new) or _name(new)}, both known as {both[:19]}: it may be the same"
         loose = (
             "its digest recorded on one side only; " if _tag(old) and _tag(new) and (old.image_digest or new.image_digest) else ""
         )
@@ -147,9 +153,11 @@ def recipe_change(old: Observation, new: Observation) -> str:
 
 
 def _between(old: Observation, new: Observation) -> tuple[Entry, ...]:
-    """Return the entries that hold for one of the two alone: one log, of which the later run knows more."""
-    fewer, more = sorted((old.logged, new.logged), key=len)
-    return more[len(fewer) :]
+    """Return the entries that hold for one of the two alone; of one log the later run knows more, but for what is run ahead."""
+    if old.logged == new.logged:
+        return ()
+    both = set(old.logged) & set(new.logged)
+    return tuple(entry for entry in (*old.logged, *new.logged) if entry not in both)
 
 
 def changed(what: str, old: str | None, new: str | None) -> str:

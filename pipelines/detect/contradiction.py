@@ -102,8 +102,8 @@ def fisher_exact(a: int, b: int, c: int, d: int) -> float:
 def _shares(verdict: Verdict, history: list[Observation]) -> _Shares:
     new, old = verdict.comparison.new, verdict.comparison.baseline.observation
     alone = _stands_alone(verdict)
-    of_old = [o for o in history if not (alone and o is old) and o.repeats(old) and not o.repeats(new)]
-    of_new = [o for o in history if o is not new and o.repeats(new) and not o.repeats(old)]
+    of_old = [o for o in history if not (alone and o is old) and o.may_repeat(old) and not o.may_repeat(new)]
+    of_new = [o for o in history if o is not new and o.may_repeat(new) and not o.may_repeat(old)]
     return _Shares(
         int(alone),
         _shares_of_earlier([o for o in of_old if o.measured_at < new.measured_at], verdict),

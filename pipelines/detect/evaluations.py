@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from changelog.sightings import NO_TAGS, TagLog
 from pipelines.detect.baseline import Baseline
 from pipelines.detect.changes import HARNESS, MIXED, UNKNOWN, ChangeSet, differences
 from pipelines.detect.observations import HOST, Observation
@@ -65,19 +66,26 @@ class Evaluation:
         """Say whether both ran one recorded build, asked in the same way (what one side lacks is not known)."""
         return self.seen.repeats(other.seen) and same_test(self, other)
 
+    def may_repeat(self, other: Evaluation) -> bool:
+        """Say the same of two that may be repeats, whatever the tag of their image was seen to do."""
+        return self.seen.may_repeat(other.seen) and same_test(self, other)
+
     def is_told_by(self, other: Evaluation) -> bool:
         """Say whether the run and the build are one: another record of the same, which is no witness."""
         mine, theirs = ([getattr(side.seen, name) for name in (*_RUN, "build_id")] for side in (self, other))
         return mine == theirs
 
 
-def evaluate(evals: pl.DataFrame) -> list[list[Evaluation]]:
-    """Return the history of every setup of *evals* (COLUMNS, any order) in order of time; what was retracted is left out."""
+def evaluate(evals: pl.DataFrame, tags: TagLog = NO_TAGS) -> list[list[Evaluation]]:
+    """Return the history of every setup of *evals* (COLUMNS, any order) in order of time; what was retracted is left out.
+
+    *tags*: what registries told.
+    """
     counted = evals.select(COLUMNS).filter(pl.col("retraction").is_null() & pl.col("score").is_finite())
     labelled = counted.with_columns(HOST)
     dated = labelled.with_columns(measured_at=pl.col("measured_at").min().over(_SAME))
     rows = dated.sort(*SETUP, "measured_at", *_SAME, "score", "score_stderr", "record_hash", nulls_last=True)
-    found = (_evaluation(list(same)) for _key, same in groupby(rows.iter_rows(named=True), key=_of(_SAME)))
+    found = (_evaluation(list(same), tags) for _key, same in groupby(rows.iter_rows(named=True), key=_of(_SAME)))
     return [list(history) for _setup, history in groupby(found, key=lambda one: tuple(one.setup.values()))]
 
 
@@ -142,11 +150,11 @@ def _of(names: Iterable[str]) -> Any:
     return lambda row: tuple(row[name] for name in names)
 
 
-def _evaluation(rows: list[dict[str, Any]]) -> Evaluation:
+def _evaluation(rows: list[dict[str, Any]], tags: TagLog) -> Evaluation:
     head = rows[0]
     errors = [row["score_stderr"] for row in rows]
     return Evaluation(
-        seen=_seen(rows),
+        seen=_seen(rows, tags),
         setup={name: head[name] for name in SETUP},
         asked={name: head[name] for name in ASKED},
         score=math.fsum(row["score"] for row in rows) / len(rows),
@@ -155,7 +163,7 @@ def _evaluation(rows: list[dict[str, Any]]) -> Evaluation:
     )
 
 
-def _seen(rows: list[dict[str, Any]]) -> Observation:
+def _seen(rows: list[dict[str, Any]], tags: TagLog) -> Observation:
     head = rows[0]
     return Observation(
         **{name: head[name] for name in ("curve_id", "measured_at", *_RUN, *_BUILD, "checkpoint", "hardware_label")},
@@ -164,4 +172,5 @@ def _seen(rows: list[dict[str, Any]]) -> Observation:
         metric_definition=head["metric"],
         context={name: head[name] for name in _CONTEXT},
         cells={},
+        stood=tags.stood(head["image_ref"], head["image_digest"], head["measured_at"]),
     )

@@ -30,6 +30,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from changelog.sightings import NO_TAGS, NOWHERE, Stood, TagLog
 from pipelines.detect.changes import BUILD, CHECKPOINT, ENVIRONMENT, RECIPE, SEARCH_SPACE
 from pipelines.detect.comparison import percent
 from pipelines.detect.observations import HOST, OTHER_WORK, REPORTED, STEADY, TPOT, UNFIT
@@ -105,6 +106,8 @@ class Frontier:
     throughput: dict[str, Reals]
     """Natural logarithm of tok/s/GPU, by metric; of reported throughput fit cells only."""
     setups: dict[str, tuple[str | None, ...]]
+    stood: Stood = NOWHERE
+    """What registries told of the image by then."""
 
     @property
     def measured_at(self) -> datetime:
@@ -169,10 +172,13 @@ class Change:
     """Cells that are on the frontier of one side only."""
 
 
-def detect_frontiers(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the table `frontier_diffs`: every frontier of *points* (COLUMNS, any order) against its previous comparable one."""
+def detect_frontiers(points: pl.DataFrame, tags: TagLog = NO_TAGS) -> pl.DataFrame:
+    """Return the table `frontier_diffs`: every frontier of *points* (COLUMNS, any order) against its previous comparable one.
+
+    *tags*: what registries told.
+    """
     histories: dict[tuple[Any, ...], list[Frontier]] = defaultdict(list)
-    for frontier in frontiers(points):
+    for frontier in frontiers(points, tags):
         histories[frontier.key].append(frontier)
     rows = [
         row
@@ -220,11 +226,11 @@ def _stands_out() -> pl.Expr:
     return ~pl.col("same_build") & complete & (up | down) & beyond & matched
 
 
-def frontiers(points: pl.DataFrame) -> list[Frontier]:
+def frontiers(points: pl.DataFrame, tags: TagLog = NO_TAGS) -> list[Frontier]:
     """Return the frontiers of *points* in order of key and time. A cell measured twice in a run counts once, by its median."""
     cells = _cells(points).group_by(*KEY, *_RUN).agg(pl.all().sort_by("cell_id"))
     ordered = cells.with_columns(pl.col("measured_at").list.min()).sort(*KEY, "measured_at", *_RUN, nulls_last=True)
-    return [_frontier(row) for row in ordered.iter_rows(named=True)]
+    return [_frontier(row, tags) for row in ordered.iter_rows(named=True)]
 
 
 def _cells(points: pl.DataFrame) -> pl.DataFrame:
@@ -242,7 +248,7 @@ def _log(name: str, usable: pl.Expr) -> pl.Expr:
     return pl.when(usable & (pl.col(name) > 0) & pl.col(name).is_finite()).then(pl.col(name).log())
 
 
-def _frontier(row: dict[str, Any]) -> Frontier:
+def _frontier(row: dict[str, Any], tags: TagLog) -> Frontier:
     single = {"measured_at": row["measured_at"], "recorded_at": max(row["recorded_at"])}
     named = {name: _only(row[name]) for name in _TOLD}
     return Frontier(
@@ -253,6 +259,7 @@ def _frontier(row: dict[str, Any]) -> Frontier:
         interactivity=np.round(-_array(row[TPOT]), DECIMALS),
         throughput={metric: _array(row[metric]) for metric in (REPORTED, STEADY)},
         setups={name: tuple(row[column]) for name, column in _SETUP.items()},
+        stood=tags.stood(named["image_ref"], named["image_digest"], row["measured_at"]),
     )
 
 
@@ -469,7 +476,9 @@ def _head(identity: str, old: Frontier, new: Frontier) -> dict[str, Any]:
 
 
 def same_build(old: Frontier, new: Frontier) -> bool | None:
-    """Say whether both are of one build; None where one is not recorded, or one tag has its digest on one side only."""
+    """Say whether both are of one build; None where one is not recorded, one tag has its digest on one side only or was seen to
+    move, or two names are known under one digest.
+    """
     ids = old.side["build_id"], new.side["build_id"]
     if any(build.startswith("unknown:") for build in ids):
         return None
@@ -477,6 +486,8 @@ def same_build(old: Frontier, new: Frontier) -> bool | None:
     half_known = pinned["image_digest"] is not None and loose["image_digest"] is None
     tags = [(side["image_ref"] or "").split("@", 1)[0] for side in (pinned, loose)]
     if half_known and (tags[0] == tags[1] or tags[1].startswith(f"{tags[0]}:")):
+        return None
+    if old.stood.moves != new.stood.moves if ids[0] == ids[1] else old.stood.may_be(new.stood):
         return None
     return bool(ids[0] == ids[1])
 
@@ -490,7 +501,8 @@ def _unfit(old: Frontier, new: Frontier) -> int:
 
 def _change_set(old: Frontier, new: Frontier) -> list[str]:
     """Return what is known to differ: the build, the setup of any shared cell, the cells themselves."""
-    found = [BUILD] if old.side["build_id"] != new.side["build_id"] else []
+    moved = old.side["build_id"] == new.side["build_id"] and old.stood.moves != new.stood.moves
+    found = [BUILD] if moved or old.side["build_id"] != new.side["build_id"] else []
     for name in _SETUP:
         before, after = (dict(zip(side.cells, side.setups[name], strict=True)) for side in (old, new))
         pairs = [(before[cell], after[cell]) for cell in before.keys() & after.keys()]

@@ -143,10 +143,16 @@ def _doubt_restless(shifts: list[Shift], verdicts: list[Verdict], curves: dict[s
     for verdict in verdicts:
         # What is within the noise of its own night may be far beyond that of a later one.
         moved = verdict.gated or verdict.moved.coherent
-        if moved and verdict.attribution == ENVIRONMENT and verdict.changes.is_repeat:
+        if moved and ((verdict.attribution == ENVIRONMENT and verdict.changes.is_repeat) or _may_be_one(verdict)):
             curve = verdict.comparison.new.curve_id
             restless[curve] = max(restless[curve], abs(verdict.size))
     return [_doubted(shift, restless[shift.verdict.comparison.new.curve_id], curves) for shift in shifts]
+
+
+def _may_be_one(verdict: Verdict) -> bool:
+    """Say whether both sides ran one tag that was seen to move between them: either run may have had the older copy."""
+    new, old = verdict.comparison.new, verdict.comparison.baseline.observation
+    return new.may_repeat(old) and not new.repeats(old)
 
 
 def _doubted(shift: Shift, moved: float, curves: dict[str, list[Observation]]) -> Shift:

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from changelog.sightings import NO_TAGS, TagLog
 from pipelines.detect.baseline import baselines
 from pipelines.detect.changes import ChangeSet, differences
 from pipelines.detect.comparison import Comparison, compare, night, percent
@@ -39,14 +40,14 @@ Part = tuple[dict[str, list[Observation]], list[tuple[Comparison, ChangeSet]]]
 """The observations of some curves, and each compared with its baseline."""
 
 
-def detect(points: pl.DataFrame, log: RecipeLog = NO_LOG) -> Detection:
+def detect(points: pl.DataFrame, log: RecipeLog = NO_LOG, tags: TagLog = NO_TAGS) -> Detection:
     """Return what *points* (columns of the table, any order) say of shifts; the same points give the same bytes."""
-    return with_rare(conclude([compared(points, log)]), points, log)
+    return with_rare(conclude([compared(points, log, tags)]), points, log, tags)
 
 
-def compared(points: pl.DataFrame, log: RecipeLog = NO_LOG) -> Part:
+def compared(points: pl.DataFrame, log: RecipeLog = NO_LOG, tags: TagLog = NO_TAGS) -> Part:
     """Return the observations of the curves of *points* (`observations.COLUMNS`), and each compared with its baseline."""
-    curves = observe(points, tuple(column.name for column in CONTEXT), log)
+    curves = observe(points, tuple(column.name for column in CONTEXT), log, tags)
     return curves, list(_pairs(curves))
 
 
@@ -76,9 +77,9 @@ def conclude(parts: Iterable[Part]) -> Detection:
     )
 
 
-def with_rare(found: Detection, points: pl.DataFrame, log: RecipeLog) -> Detection:
+def with_rare(found: Detection, points: pl.DataFrame, log: RecipeLog, tags: TagLog = NO_TAGS) -> Detection:
     """Return a detection with what rare series (one cell, a result now and then) add to it, and all shifts with their notices."""
-    rows = rare_rows(points.select(RARE_COLUMNS), log)
+    rows = rare_rows(points.select(RARE_COLUMNS), log, tags)
     diffs = rows[0].join(found.diffs, on="diff_id", how="anti")  # an unfit cell may have had its notice
     shifts = rows[1].join(diffs.select(shift_id="diff_id"), on="shift_id", how="semi")
     together = pl.concat([found.shifts, shifts])

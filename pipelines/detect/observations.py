@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from changelog.sightings import NO_TAGS, NOWHERE, Stood, TagLog
 from pipelines.detect.health import FAILURES, LENGTHS
 from pipelines.detect.recipes import NO_LOG, Configuration, Entry, RecipeLog
 from warehouse.schemas import CONTEXT, SIDE
@@ -37,6 +38,8 @@ SAME = (
 """Columns in which all points of an observation agree, so that what is said to differ holds for each of its cells."""
 LOAD = ("concurrency", "request_rate")
 """Columns that tell a cell of a curve: the first that is not null."""
+RANKS = ("tp", "prefill_tp", "decode_tp")
+"""Tensor-parallel ranks: of a single deployment, of either part of a disaggregated one."""
 _READ = (
     *SAME,
     "measured_at",
@@ -59,6 +62,9 @@ _READ = (
     "precision",
     "spec_decoding",
     "disagg",
+    "isl",
+    "osl",
+    *RANKS,
 )
 COLUMNS = tuple(dict.fromkeys((*_READ, *(column.name for column in CONTEXT))))
 """Columns of `points` that detection reads, in no particular order; the table has four times as many."""
@@ -115,6 +121,8 @@ class Observation:
     """The client that measured, as far as a record tells: its kind, of MLPerf the round."""
     logged: tuple[Entry, ...] = ()
     """Causes in the benchmark's recipe log that are about this configuration and held when the run started, oldest first."""
+    stood: Stood = NOWHERE
+    """What registries told of the image by then."""
 
     @property
     def night(self) -> str:
@@ -127,8 +135,8 @@ class Observation:
 
     @property
     def conditions(self) -> tuple[str | int | None, ...]:
-        """All that must be the same for cells of two observations to be pooled: the setup, the client, the state of the log."""
-        return (*self.setup, self._version, self.harness, len(self.logged))
+        """All that must be the same for cells of two observations to be pooled: setup, client, state of the log, of the tag."""
+        return (*self.setup, self._version, self.harness, len(self.logged), self.stood.moves)
 
     @property
     def cluster(self) -> str | None:
@@ -150,7 +158,11 @@ class Observation:
         return not self.build_id.startswith("unknown:")
 
     def same_build(self, other: Observation) -> bool:
-        """Say whether nothing tells the builds apart: one id, and no version that differs under it."""
+        """Say whether nothing tells the builds apart: one id, no version that differs under it, no tag that was seen to move."""
+        return self.is_named_as(other) and self.stood.moves == other.stood.moves
+
+    def is_named_as(self, other: Observation) -> bool:
+        """Say whether the records tell one build: where its tag was seen to move, a run may still have had the older copy."""
         versions = {self._version, other._version} - {None}
         return self.build_id == other.build_id and len(versions) < 2
 
@@ -160,7 +172,11 @@ class Observation:
         An entry of the recipe log between the two does not count here: that a run of the build bears witness matters more than
         what the entry may have changed.
         """
-        if not (self.has_build and self.same_build(other)):
+        return self.same_build(other) and self.may_repeat(other)
+
+    def may_repeat(self, other: Observation) -> bool:
+        """Say whether both may be repeats, whatever their tag was seen to do: enough to acquit a build, not to confirm."""
+        if not (self.has_build and self.is_named_as(other)):
             return False
         known = [(own, theirs) for own, theirs in zip(self._rest, other._rest, strict=True) if None not in (own, theirs)]
         return all(own == theirs for own, theirs in known)
@@ -170,16 +186,19 @@ class Observation:
         return (self.recipe_fingerprint, self.checkpoint, self.cluster, self.metric_definition, self.harness)
 
 
-def observe(points: pl.DataFrame, context: tuple[str, ...], log: RecipeLog = NO_LOG) -> dict[str, list[Observation]]:
+def observe(
+    points: pl.DataFrame, context: tuple[str, ...], log: RecipeLog = NO_LOG, tags: TagLog = NO_TAGS
+) -> dict[str, list[Observation]]:
     """Return the observations of every curve in order of time; *context* names identity columns to carry along.
 
-    Two records of one cell in one observation are joined by the median of their logarithms. *log* is the benchmarks' own.
+    Two records of one cell in one observation are joined by the median of their logarithms. *log* is the benchmarks' own, *tags*
+    what registries told.
     """
     curves: dict[str, list[Observation]] = {}
     order = ("curve_id", "measured_at", *SAME[1:], *LOAD, "record_hash")
     ordered = _spread(points.select(*dict.fromkeys((*_READ, *context)))).sort(*order, nulls_last=True)
     for key, rows in groupby(ordered.iter_rows(named=True), key=lambda row: tuple(row[name] for name in SAME)):
-        curves.setdefault(str(key[0]), []).append(_observation(list(rows), context, log))
+        curves.setdefault(str(key[0]), []).append(_observation(list(rows), context, log, tags))
     return curves
 
 
@@ -193,7 +212,7 @@ def _spread(points: pl.DataFrame) -> pl.DataFrame:
     return labelled.with_columns(measured_at=pl.col("measured_at").min().over(SAME))
 
 
-def _observation(rows: list[dict[str, Any]], context: tuple[str, ...], log: RecipeLog) -> Observation:
+def _observation(rows: list[dict[str, Any]], context: tuple[str, ...], log: RecipeLog, tags: TagLog) -> Observation:
     head = rows[0]
     cells = {load: _cell(list(same)) for load, same in groupby(rows, key=load_of)}
     return Observation(
@@ -214,7 +233,10 @@ def _observation(rows: list[dict[str, Any]], context: tuple[str, ...], log: Reci
         context={name: head[name] for name in context},
         cells=cells,
         harness=_harness(rows),
-        logged=log.until(configuration_of(head), head["run_started_at"] or head["measured_at"]) if log.entries else (),
+        logged=log.until(configuration_of(head), head["run_started_at"] or head["measured_at"], head["image_ref"])
+        if log.entries
+        else (),
+        stood=tags.stood(head["image_ref"], head["image_digest"], head["measured_at"]),
     )
 
 
@@ -229,7 +251,9 @@ def configuration_of(row: dict[str, Any]) -> Configuration:
     """Return what the keys of a recipe log name of a point."""
     names = ("model", "precision", "hardware", "framework", "spec_decoding")
     told = {name: row[name] for name in names}
-    return Configuration(source=row["run_source"], disagg=bool(row["disagg"]), scenario=row["scenario"], **told)
+    ranks = tuple(sorted({row[name] for name in RANKS if row[name] is not None}))
+    lengths = {"isl": row["isl"], "osl": row["osl"]}
+    return Configuration(row["run_source"], disagg=bool(row["disagg"]), scenario=row["scenario"], ranks=ranks, **lengths, **told)
 
 
 def load_of(row: dict[str, Any]) -> float:

@@ -17,6 +17,7 @@ from typing import Any
 
 import polars as pl
 
+from changelog.sightings import NO_TAGS, TagLog
 from pipelines.detect.baseline import baselines
 from pipelines.detect.changes import (
     BUILD,
@@ -121,14 +122,14 @@ class Pair:
     contradicted: bool = False
 
 
-def rare_pairs(points: pl.DataFrame, log: RecipeLog = NO_LOG) -> pl.DataFrame:
+def rare_pairs(points: pl.DataFrame, log: RecipeLog = NO_LOG, tags: TagLog = NO_TAGS) -> pl.DataFrame:
     """Return the pairs of rare series among *points* (`NEEDED`, any order) in the schema `PAIRS`."""
-    return pl.DataFrame([_pair_row(pair) for pair in pairs_of(points, log)], schema=PAIRS)
+    return pl.DataFrame([_pair_row(pair) for pair in pairs_of(points, log, tags)], schema=PAIRS)
 
 
-def pairs_of(points: pl.DataFrame, log: RecipeLog = NO_LOG) -> list[Pair]:
+def pairs_of(points: pl.DataFrame, log: RecipeLog = NO_LOG, tags: TagLog = NO_TAGS) -> list[Pair]:
     """Return the pairs of rare series, in the order of the later side's curve, then time."""
-    seen_by_curve = observe(_with_headlines(_rare(points)), _EXTRAS, log)
+    seen_by_curve = observe(_with_headlines(_rare(points)), _EXTRAS, log, tags)
     curves = {curve: [seen for seen in history if math.isfinite(_value(seen))] for curve, history in seen_by_curve.items()}
     pool: dict[tuple[Any, ...], list[Observation]] = defaultdict(list)
     for curve in sorted(curves):
@@ -240,8 +241,8 @@ def _unfit(seen: Observation) -> bool:
 
 def _is_contradicted(old: Observation, new: Observation, size: float, history: list[Observation]) -> bool:
     """Say whether a run of one build alone leaves less than half of the change between the two builds."""
-    of_old = (_value(seen) - _value(old) for seen in history if seen.repeats(old) and not seen.repeats(new))
-    of_new = (_value(new) - _value(seen) for seen in history if seen.repeats(new) and not seen.repeats(old))
+    of_old = (_value(seen) - _value(old) for seen in history if seen.may_repeat(old) and not seen.may_repeat(new))
+    of_new = (_value(new) - _value(seen) for seen in history if seen.may_repeat(new) and not seen.may_repeat(old))
     return size != 0 and any(moved / size > HALF for moved in (*of_old, *of_new))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from changelog.sightings import NO_TAGS, TagLog
 from pipelines.detect.comparison import CURVE, percent
 from pipelines.detect.decision import FALSE_DISCOVERY_RATE, benjamini_hochberg, margin, tail
 from pipelines.detect.observations import REPORTED
@@ -34,9 +35,9 @@ Judged = tuple[Pair, float | None, float | None, bool]
 """A pair, its p and q values, whether it is flagged."""
 
 
-def rare_rows(points: pl.DataFrame, log: RecipeLog = NO_LOG) -> tuple[pl.DataFrame, pl.DataFrame]:
+def rare_rows(points: pl.DataFrame, log: RecipeLog = NO_LOG, tags: TagLog = NO_TAGS) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the rows that rare series add to `diffs` and `shifts`; pairs that are not comparable add none."""
-    judged = _judged([pair for pair in pairs_of(points, log) if pair.size is not None])
+    judged = _judged([pair for pair in pairs_of(points, log, tags) if pair.size is not None])
     family: Counter[tuple[str, ...]] = Counter(_family(pair) for pair, _p, _q, flagged in judged if flagged)
     compared: Counter[tuple[str, ...]] = Counter(_change(pair) for pair, *_rest in judged)
     diffs = [_diff_row(*each) for each in judged]

@@ -53,8 +53,8 @@ def _contradiction(old: Evaluation, new: Evaluation, history: list[Evaluation], 
 
     *stands*: later ones of the later build confirm it; then a single odd one of the earlier build does not matter.
     """
-    of_old = [o for o in history if o.repeats(old) and not o.repeats(new)]
-    of_new = [o for o in history if o.repeats(new) and not o.repeats(old) and not o.is_told_by(new)]
+    of_old = [o for o in history if o.may_repeat(old) and not o.may_repeat(new)]
+    of_new = [o for o in history if o.may_repeat(new) and not o.may_repeat(old) and not o.is_told_by(new)]
     earlier = _kept_by_earlier([o for o in of_old if not _after(o, new)][-REPEATS:], old, new)
     if _mostly_gone(earlier) or (not stands and any(kept < GONE for kept in earlier)):
         return "other evaluations of the earlier build already stood at the new level"

@@ -18,6 +18,7 @@ from typing import Any
 
 import polars as pl
 
+from changelog.sightings import NO_TAGS, TagLog
 from pipelines.detect.changes import ENVIRONMENT, UNKNOWN, ChangeSet
 from pipelines.detect.decision import FALSE_DISCOVERY_RATE, INTERVAL, benjamini_hochberg
 from pipelines.detect.evaluations import Evaluation, changed, evaluate, pairs
@@ -112,9 +113,9 @@ class Tested:
         return self.gated and self.q_value <= FALSE_DISCOVERY_RATE
 
 
-def detect_scores(evals: pl.DataFrame) -> pl.DataFrame:
+def detect_scores(evals: pl.DataFrame, tags: TagLog = NO_TAGS) -> pl.DataFrame:
     """Return rows of `score_diffs` for *evals* (`evaluations.COLUMNS`, any order); the same rows give the same bytes."""
-    histories = evaluate(evals)
+    histories = evaluate(evals, tags)
     compared = [(pair, history) for history in histories for pair in _compared(history)]
     designs = Designs.of(pair for pair, _history in compared)
     tested = control([judge(pair, designs) for pair, _history in compared])
@@ -255,7 +256,7 @@ def _sides(pair: Compared) -> dict[str, Any]:
         "size_points": pair.size * POINTS if is_share(old) and is_share(new) else None,
         "change_set": list(pair.changes.names),
         "change_detail": list(pair.changes.details),
-        "same_build": old.seen.build_id == new.seen.build_id,
+        "same_build": old.seen.build_id == new.seen.build_id and old.seen.stood.moves == new.seen.stood.moves,
     }
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from changelog.sightings import TagLog, tag_log
 from pipelines.detect.night import Detection, Part, compared, conclude, with_rare
 from pipelines.detect.observations import COLUMNS
 from pipelines.detect.rare import NEEDED as RARE_COLUMNS
@@ -29,13 +30,14 @@ class Span:
     first: str
     final: str
     log: RecipeLog
+    tags: TagLog
 
 
 def detect_stored(store: Store, workers: Workers) -> Detection:
     """Return what the points of *store* say of shifts; those that were retracted say nothing."""
-    log = recipe_log(store.read("recipes"), store.read("runs"))
-    found = conclude(workers.map(compare_span, spans(store, log)))
-    return with_rare(found, _rare_points(store), log)
+    log, tags = recipe_log(store.read("recipes"), store.read("runs")), tag_log(store.read("images"))
+    found = conclude(workers.map(compare_span, spans(store, log, tags)))
+    return with_rare(found, _rare_points(store), log, tags)
 
 
 def _rare_points(store: Store) -> pl.DataFrame:
@@ -44,7 +46,7 @@ def _rare_points(store: Store) -> pl.DataFrame:
     return store.collect("points", single_load(live))
 
 
-def spans(store: Store, log: RecipeLog) -> list[Span]:
+def spans(store: Store, log: RecipeLog, tags: TagLog) -> list[Span]:
     """Split the curves, in the order of their ids, into spans of about PART points."""
     counted = store.scan("points").group_by("curve_id").len().sort("curve_id")
     found: list[Span] = []
@@ -52,13 +54,13 @@ def spans(store: Store, log: RecipeLog) -> list[Span]:
     for curve, points in store.collect("points", counted).iter_rows():
         first, total = first or curve, total + points
         if total >= PART:
-            found.append(Span(store, first, curve, log))
+            found.append(Span(store, first, curve, log, tags))
             first, total = "", 0
-    return [*found, Span(store, first, curve, log)] if first else found
+    return [*found, Span(store, first, curve, log, tags)] if first else found
 
 
 def compare_span(span: Span) -> Part:
     """Read the points of a span and compare its curves."""
     within = pl.col("curve_id").is_between(pl.lit(span.first), pl.lit(span.final)) & pl.col("retraction").is_null()
     points = span.store.scan("points").filter(within).select(COLUMNS)
-    return compared(span.store.collect("points", points), span.log)
+    return compared(span.store.collect("points", points), span.log, span.tags)
