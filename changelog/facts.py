@@ -11,11 +11,21 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
+from changelog.messages import told_by
 from changelog.projects import normal_version
-from changelog.subjects import parse_subject
+from changelog.projects import project as project_named
+from changelog.subjects import pull_request
 from warehouse.clock import iso, parse_instant
 from warehouse.errors import InputError
-from warehouse.events import CommitLanded, DependencyPinned, RateChanged, ReleasePublished
+from warehouse.events import (
+    CommitLanded,
+    DependencyPinned,
+    ImageResolved,
+    RateChanged,
+    RecipeChanged,
+    ReleasePublished,
+    RepositoryRead,
+)
 
 MAX_TITLE = 500
 MAX_NOTES = 125_000
@@ -25,7 +35,7 @@ MAX_PATH = 500
 MAX_EXCERPT = 200
 MAX_PARENTS = 64
 
-Payload = CommitLanded | ReleasePublished | DependencyPinned | RateChanged
+Payload = CommitLanded | ReleasePublished | DependencyPinned | RateChanged | RecipeChanged | ImageResolved | RepositoryRead
 
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _UNPRINTABLE_BUT_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
@@ -51,6 +61,8 @@ class UpstreamFault(NamedTuple):
 
 def line_of(text: str, limit: int) -> str:
     """Return *text* as one printable line of at most *limit* characters (control and direction marks become spaces)."""
+    if len(text) <= limit and text.isascii() and text.isprintable() and " " not in text:
+        return text  # a path, as most are
     return " ".join(_UNPRINTABLE.sub(" ", text[: 4 * limit]).split())[:limit]
 
 
@@ -92,10 +104,15 @@ def commit_fact(
     paths: Iterable[str],
     position: str,
     pr: int | None = None,
+    body: str = "",
 ) -> UpstreamFact:
-    """Return the fact of one commit; *pr* is read from *subject* where it is not given. Raises InputError naming the field."""
+    """Return the fact of one commit; *pr* is read from *subject* where it is not given. Raises InputError naming the field.
+
+    *body* is the rest of its message, of which only what it says of other commits is kept.
+    """
     landed = instant_of(committer_date, "committer_date")
     kept = sorted({line_of(path, MAX_PATH) for path in paths})
+    told = told_by(subject, body, project_named(project).repositories)
     payload = CommitLanded(
         project=project,
         commit=hash_of(commit, "hash"),
@@ -103,9 +120,10 @@ def commit_fact(
         author_date=iso(instant_of(author_date, "author_date")) or "",
         committer_date=iso(landed) or "",
         title=line_of(subject, MAX_TITLE),
-        pr=pr if pr is not None else parse_subject(subject).pr,
+        pr=pr if pr is not None else pull_request(subject),
         paths=tuple(kept[:MAX_PATHS]),
         paths_omitted=max(0, len(kept) - MAX_PATHS),
+        **{name: value for name, value in told._asdict().items() if value is not None},
     )
     return UpstreamFact(payload, landed, landed, position)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from changelog import gpu_rates, token_prices
+from changelog import gpu_rates, recipe_files, token_prices, trtllm_notes
 from changelog.facts import MAX_EXCERPT, UpstreamFact, UpstreamFault, line_of
 from changelog.items import anchor, commit, dynamo_backends, github_release, tag, trtllm_commits, upload
 from changelog.projects import project_of_file, project_of_url
@@ -85,6 +85,24 @@ def _rates(read: Callable[[str, datetime | None], Iterator[Told]]) -> Callable[[
                 if isinstance(told, UpstreamFault):
                     told = told._replace(reason=f"{given.name}: {told.position}: {told.reason}")
                 yield told
+        except InputError as error:
+            raise InputError(f"{given.name}: {error}") from None
+
+    return facts
+
+
+def _document(read: Callable[[str], Iterator[Told]]) -> Callable[[Given], Iterator[Told]]:
+    """Return the reading of a document of one project, which tells its project by its content."""
+    return lambda given: read(given.text)
+
+
+def _recipes(read: Callable[[str], Iterator[Told]]) -> Callable[[Given], Iterator[Told]]:
+    """Return the reading of a benchmark's recipe log, or of the dates of one."""
+
+    def facts(given: Given) -> Iterator[Told]:
+        try:
+            for told in read(given.text):
+                yield told._replace(reason=f"{given.name}: {told.reason}") if isinstance(told, UpstreamFault) else told
         except InputError as error:
             raise InputError(f"{given.name}: {error}") from None
 
@@ -220,6 +238,7 @@ READERS: tuple[Reader, ...] = (
     Reader("tag-list", _has("tag", "commit", "date"), _items(tag, _list, _by_file)),
     Reader("dynamo-backend-versions", _has("dynamo", "tensorrt_llm"), _items(dynamo_backends, _list, _fixed("dynamo"))),
     Reader("github-releases", _has("tag_name", "published_at"), _items(github_release, _list, _by_url)),
+    Reader("recipe-dates", _has("pr_link", "commit", "first_added_at"), _recipes(recipe_files.date_facts)),
     Reader("litellm-prices", token_prices.is_litellm, _rates(token_prices.litellm_prices)),
     Reader("openrouter-endpoints", token_prices.is_openrouter, _rates(token_prices.openrouter_prices)),
 )
@@ -227,5 +246,7 @@ READERS: tuple[Reader, ...] = (
 TEXTS: tuple[Reader, ...] = (
     Reader("gpu-rates-csv", gpu_rates.is_csv, _rates(gpu_rates.csv_rates)),
     Reader("gpu-rates-yaml", gpu_rates.is_yaml, _rates(gpu_rates.yaml_rates)),
+    Reader("trtllm-release-notes", trtllm_notes.is_notes, _document(trtllm_notes.note_facts)),
+    Reader("recipe-log", recipe_files.is_log, _recipes(recipe_files.log_facts)),
 )
 """Every upstream format that is another text."""

@@ -6,10 +6,12 @@ behind it. Belongs here: the graph. Does not: what a version or a pull request i
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Hashable, Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 import polars as pl
 
@@ -31,11 +33,13 @@ class History:
         self.parents = [[self.index[parent] for parent in parents or () if parent in self.index] for parents in named]
         self.shallow = any(bool(parents) and not known for parents, known in zip(named, self.parents, strict=True))
         self._first = [self._known_parent(number, parents) for number, parents in enumerate(named)]
-        self.changes = _changes(self.commits)
+        self.changes = _changes(self.commits, self.index)
         """What each commit is a copy of: equal for a cherry-pick and its twin."""
         self.main = self._main_line()
         self._main_dates = _rising(self.dates[number] for number in self.main)
         self._on_main = frozenset(self.main)
+        self.made: dict[type, object] = {}
+        """What others work out of this history once and for all, by its type."""
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -45,12 +49,28 @@ class History:
         exact = self.index.get(commit)
         if exact is not None or len(commit) < MIN_PREFIX:
             return exact
-        found = [number for name, number in self.index.items() if name.startswith(commit)]
-        return found[0] if len(found) == 1 else None
+        place = bisect_left(self._sorted, commit)
+        found = [name for name in self._sorted[place : place + 2] if name.startswith(commit)]
+        return self.index[found[0]] if len(found) == 1 else None
+
+    @cached_property
+    def _sorted(self) -> list[str]:
+        return sorted(self.hashes)
 
     def on_main(self, number: int) -> bool:
         """Say whether a commit lies on the main line (the longest chain of first parents, copies not counted)."""
         return number in self._on_main
+
+    @cached_property
+    def main_places(self) -> list[int]:
+        """For each commit, where on the main line the last main commit that it holds stands; -1 where none is known."""
+        places = [-1] * len(self.hashes)
+        for place, number in enumerate(self.main):
+            places[number] = place
+        for number, parents in enumerate(self.parents):
+            if not self.on_main(number):
+                places[number] = max((places[parent] for parent in parents if parent < number), default=-1)
+        return places
 
     def reachable(self, start: int) -> set[int]:
         """Return a commit and all its known ancestors."""
@@ -106,10 +126,26 @@ class History:
         return {number for number, change in enumerate(self.changes) if first[change] != number}
 
 
-def _changes(commits: pl.DataFrame) -> list[Hashable]:
-    """Return what makes two commits the same change: a pick keeps pull request, subject and writing time, not its hash."""
+def _changes(commits: pl.DataFrame, index: Mapping[str, int]) -> list[Hashable]:
+    """Return what makes two commits the same change: a pick keeps pull request, subject and writing time, not its hash.
+
+    A pick whose message names its original, by hash or by pull request, is that change under whatever number and subject.
+    """
     columns = (commits["pr"].to_list(), commits["title"].to_list(), commits["author_date"].to_list())
-    return [pr if pr is not None else (title, written) for pr, title, written in zip(*columns, strict=True)]
+    changes: list[Hashable] = [pr if pr is not None else (title, written) for pr, title, written in zip(*columns, strict=True)]
+    if "picked_pr" in commits.columns:
+        for number, request in _said(commits["picked_pr"]):
+            changes[number] = request
+    originals = {number: index[name] for number, name in _said(commits["picked_from"]) if index.get(name, number) < number}
+    for number in sorted(originals):  # a pick of a pick is settled after the first one: parents and originals come first
+        changes[number] = changes[originals[number]]
+    return changes
+
+
+def _said(column: pl.Series) -> list[tuple[int, Any]]:
+    """Return the rows of a column that say anything, with what they say."""
+    rows = column.is_not_null().arg_true()
+    return list(zip(rows.to_list(), column[rows].to_list(), strict=True))
 
 
 def _rising(dates: Iterable[datetime]) -> list[datetime]:

@@ -31,6 +31,10 @@ class Project:
     bump: re.Pattern[str] | None
     offline: tuple[str, ...]
     outside: tuple[str, ...]
+    packages: tuple[str, ...]
+    """Its distributions on a package index, the main one first."""
+    carries: tuple[str, ...]
+    """Projects whose kernels or transport it runs, so that their changes can be the cause, too."""
 
     def version_of_tag(self, tag: str) -> str | None:
         """Return the PEP 440 version that a release tag stands for, or None where *tag* is not one: v0.1.14-rc0 → 0.1.14rc0."""
@@ -112,4 +116,6 @@ def _project(name: str, entry: dict[str, str | list[str]]) -> Project:
         bump=re.compile(texts["bump"] + r"(?=[\s(]|$)") if "bump" in texts else None,
         offline=lists["offline"],
         outside=lists["outside"],
+        packages=lists.get("packages", ()),
+        carries=lists.get("carries", ()),
     )

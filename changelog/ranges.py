@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import polars as pl
+from packaging.version import InvalidVersion, Version
 
 from changelog.anchors import CONFIDENCES, Anchor, said, sentences
 from changelog.upstream import Upstream
@@ -75,7 +76,7 @@ def span(upstream: Upstream, start: Anchor, end: Anchor, until: datetime | None 
     if not start.known and not end.known:
         raise InputError(_neither(upstream, start, end))
     if not len(upstream.history):
-        return _empty(upstream, start, end, _nothing_of(upstream))
+        return _empty(upstream, start, end, _nothing_of(upstream, start, end))
     if start.commit and end.commit:
         return _by_ancestry(upstream, start, end)
     if start.commit:
@@ -130,8 +131,23 @@ def _empty(upstream: Upstream, start: Anchor, end: Anchor, why: str) -> Range:
     return _ranged(upstream, start, end, _Counts(), how, open_ended=True, turned=turned, notes=(*_turned(turned), why))
 
 
-def _nothing_of(upstream: Upstream) -> str:
-    return f"no commits of {upstream.project.name} in this warehouse; ingest a clone of its repository"
+def _nothing_of(upstream: Upstream, *ends: Anchor) -> str:
+    """Say that no commits are known, and how many of the releases that are lie between two ends."""
+    known = [version for name in upstream.releases["version"].unique().to_list() if (version := _version(name))]
+    placed = sorted(version for end in ends if (version := _version(end.version)))
+    only = f", only {len(known)} of its releases" if known else ""
+    if len(placed) == 2:
+        only += (
+            f" ({sum(placed[0] < version <= placed[1] for version in known)} of them later than {placed[0]}, up to {placed[1]})"
+        )
+    return f"no commits of {upstream.project.name} in this warehouse{only}; ingest a clone of its repository"
+
+
+def _version(text: str | None) -> Version | None:
+    try:
+        return Version(text) if text else None
+    except InvalidVersion:
+        return None
 
 
 def _neither(upstream: Upstream, start: Anchor, end: Anchor) -> str:

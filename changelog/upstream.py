@@ -17,16 +17,17 @@ from warehouse.schemas import TABLES
 
 @dataclass(frozen=True)
 class Upstream:
-    """One project with its rows of `releases`, all `dependencies`, and its history."""
+    """One project with its rows of `releases`, all `dependencies` and `images`, and its history."""
 
     project: Project
     history: History
     releases: pl.DataFrame
     dependencies: pl.DataFrame
+    images: pl.DataFrame
 
 
 def open_upstream(name: str, tables: Mapping[str, pl.DataFrame]) -> Upstream:
-    """Return what *tables* (`commits`, `releases`, `dependencies`) hold of a project.
+    """Return what *tables* (`commits`, `releases`, `dependencies`, `images`) hold of a project.
 
     Raises InputError for a project that is not known; one without any row is empty, not an error.
     """
@@ -37,6 +38,7 @@ def open_upstream(name: str, tables: Mapping[str, pl.DataFrame]) -> Upstream:
         history=History(_frame(tables, "commits").filter(own)),
         releases=_frame(tables, "releases").filter(own),
         dependencies=_frame(tables, "dependencies"),
+        images=_frame(tables, "images"),
     )
 
 

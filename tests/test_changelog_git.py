@@ -1,22 +1,35 @@
 """Real repositories made with git: branches, picks, tags, odd subjects and paths, mirrors, and what must not run."""
 
 import os
+import signal
 import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from changelog.facts import MAX_PATHS, UpstreamFact, UpstreamFault
-from changelog.git import is_url, mirror_folder, read_repository
+from changelog.git import CHUNK, MAX_FIELD, is_url, read_repository
+from changelog.mirrors import mirror_folder
 from changelog.ranges import Range, find_range
 from changelog.tables import EVENT_OF_TABLE, read_table
 from changelog.upstream import open_upstream
+from changelog.versions import resolve
+from pipelines.announcing import silent
+from pipelines.ingest.intake import ingest
+from pipelines.ingest.sides import Declared
 from warehouse.errors import InputError, UpstreamError
-from warehouse.events import CommitLanded, ReleasePublished, Source, event_of
+from warehouse.events import CommitLanded, ReleasePublished, RepositoryRead, Source, event_of
 from warehouse.log import EventLog
 from warehouse.store import Store
 
+ROOT = Path(__file__).resolve().parents[1]
 START = datetime(2026, 1, 1, tzinfo=UTC)
 QUIET = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "PATH": os.environ["PATH"]}
 
@@ -227,7 +240,7 @@ def test_a_url_is_mirrored_then_fetched(repository: Repository, tmp_path: Path) 
     assert commits(first) == commits(facts(repository))
     later = repository.commit("Change 7 (#7)")
     assert later in commits(facts(url, mirrors))
-    assert [path.name for path in mirrors.iterdir()] == [mirror_folder(url, mirrors).name]
+    assert [path.name for path in mirrors.iterdir() if path.suffix != ".lock"] == [mirror_folder(url, mirrors).name]
 
 
 def test_a_bare_repository_is_read_in_place(repository: Repository, tmp_path: Path) -> None:
@@ -281,14 +294,14 @@ def test_what_a_repository_configures_does_not_run(repository: Repository, tmp_p
     for key in ("core.fsmonitor", "gpg.program", "diff.external", "core.pager", "core.sshCommand"):
         repository.run("config", key, str(trap))
     repository.run("config", "log.showSignature", "true")
-    assert len(facts(repository)) == 1
+    assert len(commits(facts(repository))) == 1
     assert not (tmp_path / "ran").exists()
 
 
 def test_a_missing_folder_and_an_empty_repository(repository: Repository, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such folder"):
         list(read_repository(str(tmp_path / "nowhere"), "vllm"))
-    assert facts(repository) == []
+    assert facts(repository) == []  # not even a reading: there is nothing that it could stand for
 
 
 @pytest.mark.parametrize(
@@ -338,3 +351,288 @@ def test_a_replaced_commit_is_read_as_it_was_made(repository: Repository) -> Non
     forged = repository.run("commit-tree", f"{first}^{{tree}}", "-m", "FORGED (#666)")
     repository.run("replace", first, forged)
     assert commits(facts(repository))[first].title == "first (#1)"
+
+
+def read(
+    repository: Repository | str, known: Iterable[RepositoryRead] = (), mirrors: Path | None = None, told: list[str] | None = None
+) -> tuple[list[str], list[RepositoryRead]]:
+    """Return the commits that a reading yields after *known* ones, and what it says it read."""
+    location = repository if isinstance(repository, str) else str(repository.folder)
+    say = told.append if told is not None else lambda _line: None
+    found = [
+        fact.payload for fact in read_repository(location, "vllm", mirrors, known, say, say) if isinstance(fact, UpstreamFact)
+    ]
+    assert not found or isinstance(found[-1], RepositoryRead), "said last"
+    landed = [payload.commit for payload in found if isinstance(payload, CommitLanded)]
+    return landed, [payload for payload in found if isinstance(payload, RepositoryRead)]
+
+
+def test_only_what_is_new_is_read(repository: Repository) -> None:
+    made = release_history(repository)
+    first, known = read(repository)
+    assert set(first) == set(made.values())
+    assert known[0].heads == tuple(sorted(known[0].heads)) and made["6"] in known[0].heads
+    assert read(repository, known) == ([], known)
+    new = repository.commit("Change 7 (#7)")
+    again, later = read(repository, known)
+    assert again == [new]
+    assert read(repository, [*known, *later]) == ([], later)
+    repository.run("checkout", "-q", "releases/v0.1.0")
+    picked = repository.pick(new)
+    assert read(repository, [*known, *later])[0] == [picked]
+
+
+def test_another_generation_or_project_does_not_count(repository: Repository) -> None:
+    made = release_history(repository)
+    _, known = read(repository)
+    for other in ({"reading": known[0].reading + 1}, {"project": "sglang"}):
+        assert set(read(repository, [known[0].model_copy(update=other)])[0]) == set(made.values())
+
+
+def test_tags_are_told_each_time(repository: Repository) -> None:
+    repository.commit("One (#1)")
+    _, known = read(repository)
+    repository.run("tag", "v1.0.0")
+    found = [
+        fact.payload for fact in read_repository(str(repository.folder), "vllm", None, known) if isinstance(fact, UpstreamFact)
+    ]
+    assert [type(payload).__name__ for payload in found] == ["ReleasePublished", "RepositoryRead"]
+
+
+def test_a_forced_branch_and_collected_objects_lose_nothing(repository: Repository) -> None:
+    base = repository.commit("Base (#1)")
+    repository.commit("Gone (#2)")
+    _, known = read(repository)
+    repository.run("reset", "-q", "--hard", base)
+    new = repository.commit("Instead (#3)")
+    assert read(repository, known)[0] == [new], "the old head is still there, and what it reaches is known"
+    repository.run("reflog", "expire", "--expire=now", "--all")
+    repository.run("gc", "-q", "--prune=now")
+    assert read(repository, known)[0] == [base, new], "the old head is gone: read all"
+
+
+def test_another_clone_with_other_commits_is_read_whole(repository: Repository, tmp_path: Path) -> None:
+    release_history(repository)
+    _, known = read(repository)
+    other = Repository(tmp_path / "other-vllm")
+    one = other.commit("Elsewhere (#1)")
+    assert read(other, known)[0] == [one]
+
+
+def test_a_shallow_clone_does_not_stand_for_what_lies_behind_it(repository: Repository, tmp_path: Path) -> None:
+    made = [repository.commit(f"Change {number} (#{number})") for number in range(4)]
+    repository.run("clone", "-q", "--depth", "2", f"file://{repository.folder}", str(tmp_path / "shallow"))
+    shallow = [fact.payload for fact in read_repository(str(tmp_path / "shallow"), "vllm") if isinstance(fact, UpstreamFact)]
+    assert [payload.commit for payload in shallow if isinstance(payload, CommitLanded)] == made[2:]
+    assert not any(isinstance(payload, RepositoryRead) for payload in shallow)
+
+
+def test_a_damaged_past_of_a_known_head_does_not_stop_the_reading(repository: Repository) -> None:
+    made = release_history(repository)
+    _, known = read(repository)
+    new = repository.commit("Change 7 (#7)")
+    (repository.folder / ".git" / "objects" / made["1"][:2] / made["1"][2:]).unlink()
+    assert new in read(repository, known)[0]
+
+
+def warehouse(tmp_path: Path, repository: Repository) -> tuple[EventLog, Counter[str]]:
+    """Ingest the repository as the command does; return the log and what was new."""
+    log = EventLog(Store(str(tmp_path / "warehouse")))
+    declared = Declared({"engine": "vllm"})
+    taken = ingest(log, (str(repository.folder),), declared, recorded_at=START, mirrors=tmp_path / "mirrors", announce=silent)
+    assert not taken.failed and not taken.quarantined
+    return log, taken.new
+
+
+def test_an_ingest_reads_what_the_log_lacks(repository: Repository, tmp_path: Path) -> None:
+    release_history(repository)
+    _, new = warehouse(tmp_path, repository)
+    assert new == {"CommitLanded": 8, "ReleasePublished": 2, "RepositoryRead": 1}
+    assert warehouse(tmp_path, repository)[1] == {}
+    repository.commit("Change 7 (#7)")
+    log, new = warehouse(tmp_path, repository)
+    assert new == {"CommitLanded": 1, "RepositoryRead": 1}
+    assert log.read().tail(1)["event_type"].to_list() == ["RepositoryRead"]
+    assert read_table(log, "commits").height == 9
+
+
+def test_a_reading_that_was_cut_off_is_made_again(repository: Repository, tmp_path: Path) -> None:
+    """A log that holds some of the commits, as after kill -9, and no word that they were all."""
+    release_history(repository)
+    log = EventLog(Store(str(tmp_path / "warehouse")))
+    half = [fact for fact in facts(repository) if isinstance(fact.payload, CommitLanded)][:3]
+    log.append(
+        event_of(fact.payload, occurred_at=fact.occurred_at or START, recorded_at=START, source=Source(name="t")) for fact in half
+    )
+    assert warehouse(tmp_path, repository)[1] == {"CommitLanded": 5, "ReleasePublished": 2, "RepositoryRead": 1}
+
+
+def test_messages_tell_of_reverts_and_picks(repository: Repository) -> None:
+    one = repository.commit("Add it (#1)", "vllm/a.py")
+    repository.day += 1
+    repository.run("revert", "--no-edit", one)
+    revert = repository.run("rev-parse", "HEAD")
+    repository.run("checkout", "-q", "-b", "releases/v1", one)
+    other = repository.commit("Other (#3)", "vllm/b.py")
+    repository.run("checkout", "-q", "main")
+    repository.run("cherry-pick", "-x", other)
+    pick = repository.run("rev-parse", "HEAD")
+    numbered = repository.commit('Revert "Other" (#4)\n\nReverts vllm-project/vllm#3\n\nIt hangs.', "vllm/c.py")
+    found = commits(facts(repository))
+    assert found[revert].reverts == one and found[revert].title == 'Revert "Add it (#1)"'
+    assert found[pick].picked_from == other and found[pick].paths == ("vllm/b.py",)
+    assert (found[numbered].reverts_pr, found[numbered].title) == (3, 'Revert "Other" (#4)')
+    assert found[one].body().keys() == {
+        *("project", "commit", "parents", "author_date", "committer_date", "title", "pr", "paths", "paths_omitted")
+    }, "what is absent is left out, so that a commit is the event that it was before messages were read"
+
+
+def test_an_endless_message_does_not_stop_the_reading(repository: Repository) -> None:
+    first = repository.commit("One (#1)")
+    message = repository.folder.parent / "message"
+    message.write_text("Two (#2)\n\n" + "x" * (MAX_FIELD + CHUNK) + "\n")
+    repository.run("commit", "-q", "--allow-empty", "-F", str(message))
+    repository.commit("Three (#3)", "vllm/d.py")
+    found = list(commits(facts(repository)).values())
+    assert [commit.pr for commit in found] == [1, 2, 3] and found[0].commit == first
+    assert found[2].paths == ("vllm/d.py",)
+
+
+def test_a_pick_onto_a_release_branch_under_another_number_is_one_change(repository: Repository, tmp_path: Path) -> None:
+    """As TensorRT-LLM does it: the pick has its own pull request and names the one it was picked from."""
+    one = repository.commit("Root (#1)")
+    two = repository.commit("[None][fix] Mend it (#2)", "vllm/two.py")
+    three = repository.commit("Change 3 (#3)", "vllm/three.py")
+    repository.commit("Change 4 (#4)", "vllm/four.py")
+    repository.run("checkout", "-q", "-b", "releases/v1", one)
+    repository.commit("[None][fix] Cherry-pick from (#2) Mend it (#20)", "vllm/two.py")
+    repository.run("cherry-pick", "-x", three)
+    repository.run("commit", "-q", "--amend", "-m", f"Change three, as picked (#30)\n\n(cherry picked from commit {three})")
+    repository.run("tag", "v1.0.0")
+    repository.run("checkout", "-q", "main")
+    assert prs(ranged(facts(repository), tmp_path, "1.0.0", repository.run("rev-parse", "HEAD"))) == [4]
+    assert two in commits(facts(repository))
+
+
+def test_a_tag_that_moved_is_said(repository: Repository, tmp_path: Path) -> None:
+    one, two = repository.commit("One (#1)"), repository.commit("Two (#2)")
+    repository.run("tag", "v1.0.0", one)
+    before = facts(repository)
+    repository.run("tag", "-f", "v1.0.0", two)
+    log = EventLog(Store(str(tmp_path / "warehouse")))
+    for day, found in enumerate((before, facts(repository))):
+        log.append(
+            event_of(
+                fact.payload,
+                occurred_at=fact.occurred_at or START,
+                recorded_at=START + timedelta(days=day),
+                source=Source(name="t"),
+            )
+            for fact in found
+        )
+    known = open_upstream("vllm", {name: read_table(log, name) for name in ("commits", "releases")})
+    end = resolve(known, "1.0.0")
+    assert (end.commit, end.confidence) == (two, "medium")
+    assert two[:9] in end.how and one[:9] in end.how and "moved" in end.how
+
+
+def test_a_mirror_is_read_while_its_url_cannot_be_reached(repository: Repository, tmp_path: Path) -> None:
+    release_history(repository)
+    url, mirrors = f"file://{repository.folder}", tmp_path / "mirrors"
+    first, _ = read(url, mirrors=mirrors)
+    repository.folder.rename(tmp_path / "away")
+    told: list[str] = []
+    assert read(url, mirrors=mirrors, told=told)[0] == first
+    assert [line for line in told if "could not be fetched" in line and "\n" not in line]
+    with pytest.raises(UpstreamError, match="git clone failed"):
+        read(f"file://{tmp_path}/nowhere", mirrors=mirrors)
+    assert len(list(mirrors.glob("*.git"))) == 1 and not list(mirrors.glob("*.partial"))
+
+
+def test_progress_of_a_clone_is_told(repository: Repository, tmp_path: Path) -> None:
+    release_history(repository)
+    told: list[str] = []
+    read(f"file://{repository.folder}", mirrors=tmp_path / "mirrors", told=told)
+    assert any("Receiving objects" in line or "Counting objects" in line for line in told)
+
+
+def test_what_a_killed_fetch_left_does_not_stop_the_next(repository: Repository, tmp_path: Path) -> None:
+    release_history(repository)
+    url, mirrors = f"file://{repository.folder}", tmp_path / "mirrors"
+    read(url, mirrors=mirrors)
+    folder = mirror_folder(url, mirrors)
+    for name in ("packed-refs.lock", "refs/heads/main.lock", "config.lock", "HEAD.lock", "shallow.lock"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+    (folder / "objects" / "pack" / "tmp_pack_x").write_text("half")
+    new = repository.commit("Change 7 (#7)")
+    repository.run("branch", "-D", "releases/v0.2.0")
+    told: list[str] = []
+    assert new in read(url, mirrors=mirrors, told=told)[0]
+    assert not [line for line in told if "could not" in line] and not list(folder.rglob("*.lock"))
+
+
+def test_a_damaged_mirror_is_said_with_what_to_do(repository: Repository, tmp_path: Path) -> None:
+    release_history(repository)
+    url, mirrors = f"file://{repository.folder}", tmp_path / "mirrors"
+    read(url, mirrors=mirrors)
+    folder = mirror_folder(url, mirrors)
+    for pack in folder.glob("objects/pack/*"):
+        pack.unlink()
+    assert read(url, mirrors=mirrors)[0], "what can be fetched again is"
+    for pack in folder.glob("objects/pack/*"):
+        pack.unlink()
+    repository.folder.rename(tmp_path / "away")
+    with pytest.raises(UpstreamError, match=r"is damaged .*; delete that folder") as failure:
+        read(url, mirrors=mirrors)
+    assert str(folder) in str(failure.value) and "\n" not in str(failure.value)
+    (folder / "HEAD").unlink()
+    with pytest.raises(UpstreamError, match=r"is damaged .*; delete that folder"):
+        read(url, mirrors=mirrors)
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from changelog.mirrors import mirrored
+
+def slow(folder, *arguments, told=None):
+    Path(arguments[-1]).mkdir()
+    (Path(arguments[-1]) / "HEAD").write_text("half")
+    print("cloning", flush=True)
+    time.sleep(60)
+
+mirrored(sys.argv[1], Path(sys.argv[2]), slow)
+"""
+
+
+def test_a_clone_that_is_killed_leaves_no_half_mirror_and_no_lock(repository: Repository, tmp_path: Path) -> None:
+    made = release_history(repository)
+    url, mirrors = f"file://{repository.folder}", tmp_path / "mirrors"
+    with subprocess.Popen([sys.executable, "-c", KILLED, url, str(mirrors)], stdout=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"cloning\n"
+        told: list[str] = []
+        waiting = Thread(target=read, args=(url,), kwargs={"mirrors": mirrors, "told": told})
+        waiting.start()
+        while not told:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        waiting.join(timeout=30)
+    assert told[0].startswith("waiting for another shiftlog")
+    assert set(read(url, mirrors=mirrors)[0]) == set(made.values())
+    assert not list(mirrors.glob("*.partial"))
+
+
+def test_several_at_once_share_a_mirror(repository: Repository, tmp_path: Path) -> None:
+    made = release_history(repository)
+    url, mirrors = f"file://{repository.folder}", tmp_path / "mirrors"
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: set(read(url, mirrors=mirrors)[0]), range(4)))
+    assert found == [set(made.values())] * 4
+
+
+def test_a_bare_snapshot_without_a_configuration_is_read(repository: Repository, tmp_path: Path) -> None:
+    release_history(repository)
+    repository.run("clone", "-q", "--bare", ".", str(tmp_path / "bare.git"))
+    (tmp_path / "bare.git" / "config").unlink()
+    assert commits(facts(str(tmp_path / "bare.git"))) == commits(facts(repository))

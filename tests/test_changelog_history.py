@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from changelog.history import History
+from tests import frames
 from warehouse.schemas import COMMITS
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -22,7 +23,7 @@ def frame(parents: list[list[int]], days: list[int] | None = None) -> pl.DataFra
         ("vllm", name(number), [name(parent) for parent in own], date, date, f"change {number}", None, [], 0, DAY)
         for number, (own, date) in enumerate(zip(parents, dates, strict=True))
     ]
-    return pl.DataFrame(rows, schema=COMMITS.schema, orient="row")
+    return frames.commits(rows)
 
 
 @st.composite
@@ -124,3 +125,23 @@ def test_nothing_known() -> None:
     history = History(COMMITS.schema.to_frame())
     assert len(history) == 0 and history.main == []
     assert history.last_before(DAY) is None
+
+
+@given(
+    st.lists(st.text(alphabet="01ab", min_size=7, max_size=9), min_size=1, max_size=12, unique=True), st.text("01ab", max_size=9)
+)
+def test_a_prefix_names_the_one_commit_that_begins_so(hashes: list[str], prefix: str) -> None:
+    rows = [("vllm", commit, [], DAY, DAY, "change", None, [], 0, DAY) for commit in hashes]
+    history = History(frames.commits(rows))
+    found = history.number(prefix)
+    fitting = [commit for commit in hashes if commit.startswith(prefix)]
+    wanted = prefix if prefix in hashes else fitting[0] if len(prefix) >= 7 and len(fitting) == 1 else None
+    assert (None if found is None else history.hashes[found]) == wanted
+
+
+def test_a_main_place_is_that_of_the_last_main_commit_that_is_held() -> None:
+    """main 0 1 2 3 4; 5 and 6 off 1, where 6 has merged 3."""
+    history = History(frame([[], [0], [1], [2], [3], [1], [5, 3]]))
+    places = {int(history.hashes[number], 16): place for number, place in enumerate(history.main_places)}
+    assert [int(history.hashes[number], 16) for number in history.main] == [0, 1, 2, 3, 4]
+    assert places == {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 1, 6: 3}

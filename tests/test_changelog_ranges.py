@@ -18,6 +18,7 @@ from changelog.ranges import find_range
 from changelog.tables import EVENT_OF_TABLE, read_table
 from changelog.upstream import Upstream, open_upstream
 from changelog.versions import resolve
+from tests import frames
 from warehouse.errors import InputError
 from warehouse.events import Source, event_of
 from warehouse.log import EventLog
@@ -35,7 +36,7 @@ def name(number: int) -> str:
 
 def commits(*rows: tuple[int, int | None, int | None, str], project: str = "sglang") -> pl.DataFrame:
     """Rows (number, parent, pull request, title); the number is the day as well."""
-    return pl.DataFrame(
+    return frames.commits(
         [
             (
                 project,
@@ -50,9 +51,7 @@ def commits(*rows: tuple[int, int | None, int | None, str], project: str = "sgla
                 DAY,
             )
             for number, parent, pr, title in rows
-        ],
-        schema=COMMITS.schema,
-        orient="row",
+        ]
     )
 
 
@@ -92,7 +91,7 @@ def upstream(history: pl.DataFrame, *releases: tuple[Any, ...], pinned: tuple[tu
         {
             "commits": history,
             "releases": pl.DataFrame(list(releases), schema=RELEASES.schema, orient="row"),
-            "dependencies": pl.DataFrame([(*row, DAY) for row in pinned], schema=DEPENDENCIES.schema, orient="row"),
+            "dependencies": pl.DataFrame([(*row, None, DAY) for row in pinned], schema=DEPENDENCIES.schema, orient="row"),
         },
     )
 
@@ -255,11 +254,12 @@ def test_no_history_at_all() -> None:
     known = upstream(line(0).clear(), release("1.0", "upload", day=1), release("1.1", "upload", day=2))
     found = find_range(known, "1.0", "1.1")
     assert numbers(found) == [] and found.open_ended and found.main_line_commits == 0
-    said = "no commits of sglang in this warehouse; ingest a clone of its repository"
+    only = "no commits of sglang in this warehouse, only 2 of its releases"
+    said = f"{only} (1 of them later than 1.0, up to 1.1); ingest a clone of its repository"
     assert found.notes == (said,) and found.how.endswith(f" No candidates: {said}.")
     turned = find_range(known, "1.1", "1.0")
     assert turned.reversed and turned.how.startswith("FROM is newer than TO: ") and said in turned.notes
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=f"{only}; ingest a clone of its repository"):
         find_range(known, "9.8", "9.9")
 
 
