@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-import yaml
-
 from changelog.rates import Item, Term, Told, agreeing, bounded, fault, rate_fact, source_of, word_of
+from changelog.yaml_text import document
 from warehouse import vocabulary
 from warehouse.clock import parse_instant
 from warehouse.errors import InputError
@@ -24,7 +23,6 @@ from warehouse.errors import InputError
 PRICE, POWER = "usd_per_gpu_hour", "kw"
 FIELDS = ("gpu", "provider", "tier", PRICE, POWER, "valid_from", "valid_to", "source", "revision")
 MAX_CHARACTERS = 16_000_000
-MAX_NESTING = 8
 MAX_HEADER = 10_000
 MAX_REVISION = 1_000_000
 _NOTHING = ("", "~", "null")
@@ -56,11 +54,11 @@ def csv_rates(text: str, declared_at: datetime | None) -> Iterator[Told]:
 
 def yaml_rates(text: str, declared_at: datetime | None) -> Iterator[Told]:
     """Yield the facts of a YAML file as `csv_rates` does; here `usd_per_gpu_hour` may be a mapping of tiers to prices, too."""
-    document = _document(_bounded_text(text))
-    entries = document.get("rates") if isinstance(document, dict) else None
+    whole = document(_bounded_text(text))
+    entries = whole.get("rates") if isinstance(whole, dict) else None
     if not isinstance(entries, list):
         raise InputError("rates: must be a list of entries, each with a `gpu`")
-    _known(document, ("rates",))
+    _known(whole, ("rates",))
     yield from bounded(agreeing(_entries(entries, declared_at)))
 
 
@@ -184,28 +182,3 @@ def _bounded_text(text: str) -> str:
     if len(text) > MAX_CHARACTERS:
         raise InputError(f"{len(text):,} characters; a file of rates may have {MAX_CHARACTERS:,}")
     return text
-
-
-class _Texts(yaml.CBaseLoader):  # type: ignore[misc]
-    """The loader that takes every value as the text that stands there, and refuses a key that stands twice."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _value in node.value if isinstance(key, yaml.ScalarNode)]
-        if len(set(keys)) < len(node.value):
-            raise InputError(f"line {node.start_mark.line + 1}: a key stands twice, or is no text")
-        return dict(super().construct_mapping(node, deep=deep))
-
-
-def _document(text: str) -> Any:
-    """Return the value of a YAML text, all scalars as texts; no aliases (they multiply), bounded depth."""
-    depth = 0
-    try:
-        for event in yaml.parse(text, Loader=yaml.CBaseLoader):
-            if isinstance(event, yaml.AliasEvent):
-                raise InputError("YAML with an alias (*name) is not read; write the value out")
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MAX_NESTING:
-                raise InputError(f"YAML nested deeper than {MAX_NESTING} levels")
-        return yaml.load(text, Loader=_Texts)  # noqa: S506 it makes texts, lists and mappings only
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InputError(f"not YAML ({' '.join(str(error).split())[:160]})") from None

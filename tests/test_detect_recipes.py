@@ -13,6 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from changelog.recipe_kinds import is_cause
 from pipelines.detect.baseline import baselines
 from pipelines.detect.changes import differences
 from pipelines.detect.observations import observe
@@ -23,7 +24,6 @@ from pipelines.detect.recipes import (
     RecipeLog,
     entries_between,
     is_about,
-    is_cause,
     log_of,
     recipe_log,
     words_of,
@@ -39,6 +39,7 @@ GB200 = replace(B200, hardware="gb200", framework="dynamo-trt", disagg=True)
 MORI = replace(B200, hardware="mi355x", framework="mori-sglang", disagg=True)
 AGENTIC = replace(B200, scenario="agentic-coding")
 GPTOSS = replace(B200, model="gptoss120b", hardware="h100", framework="vllm")
+SIZED = replace(B200, isl=8192, osl=1024, ranks=(4,))
 LLAMA = replace(B200, model="llama70b", precision="fp8", hardware="mi300x", framework="vllm")
 
 
@@ -78,6 +79,17 @@ def entry(
         # A mark that is not known speaks for no other configuration.
         ("dsr1-fp4-b200-sglang-8k1k-tp1", B200, True),
         ("dsr1-fp4-gb200-dynamo-trt-agg", GB200, False),
+        # Lengths and sizes, where the record tells them; what it does not tell speaks against nothing.
+        ("dsr1-fp4-b200-sglang-8k1k", SIZED, True),
+        ("dsr1-fp4-b200-sglang-1k8k", SIZED, False),
+        ("dsr1-fp4-b200-sglang-1k1k", SIZED, False),
+        ("dsr1-fp4-b200-sglang-8k1k-tp4", SIZED, True),
+        ("dsr1-fp4-b200-sglang-8k1k-tp1", SIZED, False),
+        ("dsr1-fp4-b200-sglang-tp4pp2", SIZED, True),
+        ("dsr1-fp4-mi355x-sglang-disagg-8k1k-tp1", replace(MORI, isl=8192, osl=1024, ranks=(1, 8)), True),
+        ("dsr1-fp4-mi355x-sglang-disagg-8k1k-tp4", replace(MORI, isl=8192, osl=1024, ranks=(1, 8)), False),
+        # A precision under its former name.
+        ("dsr1-nvfp4-b200-sglang", B200, True),
         # Wildcards.
         ("dsr1*", B200, True),
         ("dsr1*", GPTOSS, False),
@@ -196,6 +208,45 @@ def test_an_entry_is_dated_by_its_run_else_by_the_first_run_on_its_commit() -> N
     assert [e.at for e in log_from(recipe(run_id="r0002.000")).entries] == [day(2)]
     assert [e.at for e in log_from(recipe(run_id=None, head_ref="c3")).entries] == [day(3)]
     assert log_from(recipe(run_id="unknown", head_ref="nowhere")).entries == ()
+
+
+def test_an_entry_is_dated_by_its_commit_or_its_run_whichever_was_first() -> None:
+    dated = {"added_at": day(1.5), "dated_by": "commit"}
+    assert [e.at for e in log_from(recipe(run_id="r0002.000", **dated)).entries] == [day(1.5)]
+    assert [e.at for e in log_from(recipe(run_id="r0001.000", **dated)).entries] == [day(1)]
+    assert [e.at for e in log_from(recipe(run_id=None, **dated)).entries] == [day(1.5)]
+    assert [e.at for e in log_from(recipe(run_id=None, head_ref="c1", **dated)).entries] == [day(1)]
+
+
+def test_an_entry_that_came_with_many_others_is_not_dated_but_by_its_own_run() -> None:
+    bulk = {"added_at": day(1.5), "dated_by": "bulk"}
+    assert log_from(recipe(run_id=None, **bulk)).entries == () == log_from(recipe(run_id=None, head_ref="c2", **bulk)).entries
+    assert [e.at for e in log_from(recipe(run_id="r0002.000", **bulk)).entries] == [day(2)]
+
+
+def test_an_entry_of_the_log_is_about_the_benchmark_of_its_pull_request() -> None:
+    link = {"pr_link": "https://github.com/InferenceMAX/InferenceMAX/pull/9", "config_keys": ["dsr1*"]}
+    (one,) = log_from(recipe(run_source=None, added_at=day(1), dated_by="commit", **link)).entries
+    assert is_about(one, B200) and not is_about(one, replace(B200, source="local"))
+
+
+def test_a_run_that_used_the_image_of_an_entry_before_it_was_merged_has_it() -> None:
+    lines = ["Update vLLM image from v0.90.0 to v0.91.0", "Set --block-size 32"]
+    log = log_from(recipe(description=lines, added_at=day(3), dated_by="commit"))
+    asked = Configuration("local", "dsr1", "fp8", "mi355x", "vllm", "none", False, "fixed-seq-len")
+    assert len(log.until(asked, day(2), "vllm/vllm-openai:v0.91.0")) == 1
+    assert log.until(asked, day(2), "vllm/vllm-openai:v0.90.0") == () == log.until(asked, day(2))
+    assert log.until(asked, day(-20), "vllm/vllm-openai:v0.91.0") == ()
+    assert len(log.until(asked, day(3), "vllm/vllm-openai:v0.90.0")) == 1
+
+
+def test_an_entry_that_sets_a_flag_on_other_accelerators_is_an_image_here() -> None:
+    keys = ["dsr1-fp4-b200-sglang", "dsr1-fp4-h100-sglang"]
+    lines = ["Update SGLang image to v0.91.0", "Set FLAG_A=1 in the scripts for H100"]
+    link = {"pr_link": "https://github.com/SemiAnalysisAI/InferenceX/pull/9", "run_source": None}
+    log = log_from(recipe(config_keys=keys, description=lines, added_at=day(1), dated_by="commit", **link))
+    assert log.until(B200, day(2)) == ()
+    assert len(log.until(replace(B200, hardware="h100"), day(2))) == 1
 
 
 def test_a_run_that_started_again_does_not_date_the_entry_anew() -> None:

@@ -1,9 +1,12 @@
 """A benchmark's own recipe log: which of its entries are about a configuration, and which of them lie between two runs.
 
-An entry holds from the start of the run that it started. It counts as a cause unless it tells of nothing but the image (that is
-the build, and stands in the records) or the search space (that moves no cell). When in doubt an entry counts: one too many makes
-a change `mixed`, one too few blames an engine.
-Belongs here: matching of keys and times. Does not: reading the log (`pipelines.ingest`), attribution (`changes`).
+An entry holds from the commit that brought it into the log, or from the start of the run that it started, whichever was first,
+and for a run that used its image shortly before (changes are measured before they are merged);
+one of which nobody knows when it came is left out. It counts as a cause unless it tells of nothing but the image (that is the
+build, and stands in the records) or the search space (that moves no cell). When in doubt an entry counts: one too many makes a
+change `mixed`, one too few blames an engine.
+Belongs here: matching of keys and times. Does not: reading the log (`changelog.recipe_files`,
+`pipelines.ingest`), kinds of entries (`changelog.recipe_kinds`), attribution (`changes`).
 """
 
 from __future__ import annotations
@@ -12,56 +15,39 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
 import polars as pl
 
+from changelog.benchmarks import benchmark_of
 from changelog.facts import line_of
+from changelog.recipe_entries import pull_request
+from changelog.recipe_images import images_named, is_named
+from changelog.recipe_kinds import judged
+from changelog.recipe_scope import confined_to
 from warehouse import vocabulary
 
 MAX_WORDS = 160
 """Longest text of an entry that is kept, characters."""
+AHEAD = timedelta(days=7)
+"""How long before it is merged an entry may be measured; a run that used its image by then had it."""
 AGENTIC = "agentic-coding"
 _AGENTIC_MARKS = frozenset({"agentic", "agentx"})
 _SPECULATIVE = re.compile(r"(mtp|eagle|dspark)\d*")
-_RENAMED = {"inferencemax/inferencemax": "semianalysisai/inferencex", "semianalysisai/inferencemax": "semianalysisai/inferencex"}
-"""Former names of benchmark repositories, lower case: run numbers and pull requests are the same under both."""
-
-_OF_IMAGES = """
-    update updates updated updating upgrade upgrades upgraded upgrading bump bumps bumped bumping switch switched move
-    moved pin pinned repin refresh refreshed use using unify consolidate set image images container containers docker
-    tag tags version versions release releases nightly stable latest official upstream build dev from to for of the a an
-    and all both its on with config configs configuration configurations recipe recipes entry entries benchmark
-    benchmarks single multi node multinode disagg disaggregated aggregated agg non mtp eagle stp nvidia amd rocm cuda
-    old new pre previous custom public inference engine rerun mainline scenario scenarios off day days
-"""
-_OF_SPACES = """
-    add adds added adding extend extends extended extending expand expanded reduce reduced trim trimmed truncate drop
-    dropped remove removed append more further missing higher lower high low only conc concs concurrency concurrencies
-    sweep sweeps search space spaces point points range start end at up existing curve tp ep lengths sequence length
-"""
-_OF_NAMES = """
-    trt tensorrt llm deepseek gpt oss qwen glm kimi minimax llama gemma pro ai dynamo mori sgl
-"""
-_IMAGE_WORDS = frozenset(_OF_IMAGES.split())
-"""Words of an image change; numbers, versions, references and names of the vocabulary come on top."""
-_SPACE_WORDS = _IMAGE_WORDS | frozenset(_OF_SPACES.split())
-_IMAGE = re.compile(r"\b(?:images?|containers?|docker|tags?|versions?)\b|\d\.\d", re.IGNORECASE)
-_SPACE = re.compile(r"\b(?:conc\w*|sweeps?|search|points?)\b|^\W*(?:add|extend|new)", re.IGNORECASE)
-"""What a line must name to be about an image, or about the search space."""
-_ENGINE_WORDS = frozenset(_OF_NAMES.split())
-_FLAG = re.compile(r"(?<![\w-])--?[a-z]|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|(?<![=!<>])=(?!=)|\.sh\b|\.ya?ml\b")
-"""What a command line or a script shows: flags, environment variables, settings, files."""
-_REFERENCE = re.compile(r"\S*[/@]\S*|\S*:\S+|\S*\d\S*")
-"""Text that names a version, an image, a number or a place."""
+_LENGTHS = re.compile(r"(\d{1,3})k(\d{1,3})k")
+_RANKS = re.compile(r"tp(\d{1,4})(?:pp\d{1,4})?")
+"""Marks of a key: lengths of input and output in 1,024 tokens (8k1k), tensor-parallel ranks (tp1, tp8pp2)."""
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """What the key of an entry names, in canonical names; `source` is the benchmark's repository."""
+    """What the key of an entry names, in canonical names; `source` is the benchmark's repository.
+
+    Of disaggregated ones `ranks` are the tensor-parallel ranks of either part; what a record does not tell is None or ().
+    """
 
     source: str | None
     model: str | None
@@ -71,6 +57,9 @@ class Configuration:
     spec_decoding: str | None
     disagg: bool
     scenario: str | None
+    isl: int | None = None
+    osl: int | None = None
+    ranks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +75,10 @@ class Entry:
     scenarios: tuple[str, ...]
     words: str
     is_cause: bool
+    images: tuple[str, ...] = ()
+    """What it moves to, where it names an image (`changelog.recipe_images`)."""
+    hardware: tuple[str, ...] = ()
+    """Accelerators to which it is a cause, where these are fewer than its keys name (`changelog.recipe_scope`)."""
 
 
 @dataclass(frozen=True)
@@ -96,15 +89,20 @@ class RecipeLog:
     known: dict[Configuration, tuple[tuple[Entry, ...], list[datetime]]] = field(default_factory=dict, repr=False, compare=False)
     """What `until` has found so far: there are far more observations than configurations."""
 
-    def until(self, configuration: Configuration, at: datetime) -> tuple[Entry, ...]:
-        """Return the causes among the entries about *configuration* that hold at an instant, oldest first."""
+    def until(self, configuration: Configuration, at: datetime, image: str | None = None) -> tuple[Entry, ...]:
+        """Return the causes among the entries about *configuration* that hold at an instant, oldest first.
+
+        Those that were merged soon after hold as well where they name the *image* that was run.
+        """
         if not self.entries:
             return ()
         if configuration not in self.known:
-            found = tuple(entry for entry in self.entries if entry.is_cause and is_about(entry, configuration))
+            found = tuple(entry for entry in self.entries if is_cause_of(entry, configuration))
             self.known[configuration] = (found, [entry.at for entry in found])
         found, times = self.known[configuration]
-        return found[: bisect_right(times, at)]
+        held = bisect_right(times, at)
+        ahead = found[held : bisect_right(times, at + AHEAD)] if image else ()
+        return (*found[:held], *(entry for entry in ahead if is_named(image or "", entry.images)))
 
 
 NO_LOG = RecipeLog()
@@ -118,8 +116,9 @@ def entries_between(log: RecipeLog, configuration: Configuration, after: datetim
 def recipe_log(recipes: pl.DataFrame, runs: pl.DataFrame) -> RecipeLog:
     """Return the log that the tables `recipes` and `runs` hold; rows in any order give the same log.
 
-    An entry is dated by the run that it started, else by the first run on its commit; without either it cannot be placed and
-    is left out. Entries for evaluations only started no benchmark.
+    An entry is dated by the commit that brought it, by the run that it started, or by the first run on its commit: the earliest
+    of them. Without any it cannot be placed and is left out; so is one that came with many others at once, which was true before.
+    Entries for evaluations only started no benchmark.
     """
     if recipes.is_empty():
         return NO_LOG
@@ -140,70 +139,56 @@ def _dated(rows: Iterable[dict[str, Any]], started: list[dict[str, Any]]) -> Ite
             if name is not None and run["started_at"] is not None:
                 key = (run["run_source"], kind, name)
                 first[key] = min(first.get(key, run["started_at"]), run["started_at"])
+    on_commit: dict[str, datetime] = {}
+    for (_source, kind, name), at in first.items():
+        if kind == "commit":
+            on_commit[name] = min(on_commit.get(name, at), at)
     for row in rows:
-        by_run = first.get((row["run_source"], "run", row["run_id"]))
-        at = by_run or min(
-            (at for (_s, kind, name), at in first.items() if (kind, name) == ("commit", row["head_ref"])), default=None
-        )
-        if at is not None:
-            yield row, at
+        by_run = first.get((row["run_source"], "run", row["run_id"])) or on_commit.get(row["head_ref"])
+        by_commit = row["added_at"] if row["dated_by"] == "commit" else None
+        known = [at for at in (by_run, by_commit) if at is not None]
+        if known and row["dated_by"] != "bulk":
+            yield row, min(known)
+        elif by_run is not None and row["run_id"] is not None:
+            yield row, by_run
 
 
 def _entry(row: dict[str, Any], at: datetime) -> Entry:
     lines = row["description"] or []
+    number = pull_request(row["pr_link"])
     return Entry(
         at,
-        row["run_source"],
+        row["run_source"] or (number.repository if number else None),
         tuple(row["config_keys"] or ()),
         tuple(row["scenario_types"] or ()),
         words_of(lines, row["pr_link"]),
-        is_cause(lines),
+        judged(lines, row["touched"])[1],
+        images_named(lines),
+        confined_to(row["config_keys"] or (), lines),
     )
 
 
 def words_of(lines: Iterable[str], pr_link: str | None) -> str:
     """Return the lines of an entry as one printable line of bounded length, with the number of its pull request."""
-    number = re.search(r"/pull/(\d{1,9})$", pr_link or "")
+    number = pull_request(pr_link)
     said = line_of("; ".join(lines), MAX_WORDS + 1) or "no description"
     clipped = said if len(said) <= MAX_WORDS else said[: MAX_WORDS - 1] + "…"
-    return f"{clipped} (#{number[1]})" if number else clipped
+    return f"{clipped} (#{number.number})" if number else clipped
 
 
-def is_cause(lines: Iterable[str]) -> bool:
-    """Say whether an entry tells of more than another image and another search space; one that tells nothing may be anything."""
-    lines = list(lines)
-    kinds = ((_IMAGE_WORDS, _IMAGE), (_SPACE_WORDS, _SPACE))
-    return not lines or not all(any(_is_of(line, words, subject) for words, subject in kinds) for line in lines)
-
-
-@lru_cache(maxsize=16_384)
-def _is_of(line: str, words: frozenset[str], subject: re.Pattern[str]) -> bool:
-    """Say whether a line names *subject* and consists of *words*, names and numbers alone, of no flag, setting or script."""
-    if _FLAG.search(line) or not subject.search(line):
-        return False
-    rest = re.findall(r"[a-z]+", _REFERENCE.sub(" ", line.lower()))
-    return bool(rest) and all(word in words or word in _names() for word in rest)
-
-
-@lru_cache(maxsize=1)
-def _names() -> frozenset[str]:
-    kinds = ("engine", "framework", "hardware", "precision", "model")
-    spelled = (text for kind in kinds for name in vocabulary.names(kind) for text in _spellings(kind, name))
-    return _ENGINE_WORDS | {word for text in spelled for word in re.findall(r"[a-z]+", text)}
+def is_cause_of(entry: Entry, configuration: Configuration) -> bool:
+    """Say whether an entry may be why curves of a configuration moved."""
+    elsewhere = entry.hardware and configuration.hardware not in entry.hardware
+    return entry.is_cause and not elsewhere and is_about(entry, configuration)
 
 
 def is_about(entry: Entry, configuration: Configuration) -> bool:
     """Say whether an entry is about a configuration: its benchmark, its kind of workload and one of its keys fit."""
-    if entry.source is not None and _repository(entry.source) != _repository(configuration.source):
+    if entry.source is not None and benchmark_of(entry.source) != benchmark_of(configuration.source or ""):
         return False
     if entry.scenarios and configuration.scenario not in entry.scenarios:
         return False
     return any(_fits(key.strip().lower(), configuration, bool(entry.scenarios)) for key in entry.keys)
-
-
-def _repository(source: str | None) -> str:
-    name = (source or "").lower()
-    return _RENAMED.get(name, name)
 
 
 def _fits(key: str, configuration: Configuration, scenario_told: bool) -> bool:
@@ -211,6 +196,8 @@ def _fits(key: str, configuration: Configuration, scenario_told: bool) -> bool:
     heads = _heads(configuration)
     if "*" in key or "?" in key:
         return any(fnmatchcase(name, key) for head in heads for name in _names_of(head, configuration))
+    if not key.startswith(heads):  # nearly all end here
+        return False
     marks = next((key[len(head) :] for head in heads if key == head or key.startswith(f"{head}-")), None)
     return marks is not None and _marks_fit(frozenset(marks.split("-")), configuration, scenario_told)
 
@@ -226,7 +213,23 @@ def _marks_fit(marks: frozenset[str], configuration: Configuration, scenario_tol
         return False
     if not scenario_told and bool(marks & _AGENTIC_MARKS) != (configuration.scenario == AGENTIC):
         return False
-    return not ("disagg" in marks and not configuration.disagg) and not ("agg" in marks and configuration.disagg)
+    return (
+        _sizes_fit(marks, configuration)
+        and not ("disagg" in marks and not configuration.disagg)
+        and not ("agg" in marks and configuration.disagg)
+    )
+
+
+def _sizes_fit(marks: frozenset[str], configuration: Configuration) -> bool:
+    """Say whether no length and no size in the marks of a key is another than the configuration's."""
+    for mark in marks:
+        lengths, ranks = _LENGTHS.fullmatch(mark), _RANKS.fullmatch(mark)
+        told = ((configuration.isl, lengths[1]), (configuration.osl, lengths[2])) if lengths else ()
+        if any(size is not None and size not in (int(thousands) * 1024, int(thousands) * 1000) for size, thousands in told):
+            return False
+        if ranks and configuration.ranks and int(ranks[1]) not in configuration.ranks:
+            return False
+    return True
 
 
 def _names_of(head: str, configuration: Configuration) -> list[str]:
