@@ -5,11 +5,9 @@ Needs `../shared/data` (real runs and upstream histories, not part of the projec
 
 from __future__ import annotations
 
-import json
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[1]
@@ -24,7 +22,7 @@ def main() -> None:
     if not DATA.is_dir():
         print("no real data beside the checkout (../shared/data is absent): nothing to evaluate")
         sys.exit(0)
-    from bench.evaluation import pairs
+    from bench.evaluation import images, pairs
     from bench.evaluation.page import Figures, page
     from pipelines.announcing import silent
     from pipelines.following import refresh
@@ -52,7 +50,8 @@ def main() -> None:
             one_build=pairs.one_build(points),
             series=_series(points),
             whole=pairs.whole(points),
-            ranks=list(_ranking(log)),
+            links=_ranking(log),
+            images=images.evaluate(DATA / "inferencex" / "images.json"),
             machine=f"Python {platform.python_version()}, {platform.machine()}",
         )
     PAGE.write_text(page(found), "utf-8")
@@ -78,25 +77,13 @@ def _series(points):  # type: ignore[no-untyped-def]
     return series.evaluate(points, DATA)
 
 
-def _ranking(log) -> Iterator[str]:  # type: ignore[no-untyped-def]
-    """Yield where the known cause of each labelled case stands."""
-    from pipelines.answers import upstream_changes
-    from pipelines.settings import configuration
+def _ranking(log):  # type: ignore[no-untyped-def]
+    """Return where the known cause of each labelled case stands."""
+    from bench.evaluation import links
+    from pipelines.projections import upstream
 
-    for case in json.loads((DATA / "upstream" / "link_labels.json").read_text("utf-8"))["cases"]:
-        facets = {
-            "hardware": case["hardware"],
-            "model": case["model"],
-            "precision": case["precision"],
-            "spec": None,
-            "disagg": False,
-            "direction": case["direction"],
-            "metric": case["metric"],
-        }
-        answer = upstream_changes(log.store, (case["engine"], case["from"], case["to"]), configuration(facets))
-        ranks = {change["pr"]: change["rank"] for change in answer["changes"]}
-        places = ", ".join(f"#{pr} rank {ranks.get(pr)}" for pr in case["prs"])
-        yield f"{case['case']}: {places} of {answer['candidates']:,}"
+    _say("ranking upstream changes")
+    return links.evaluate(upstream(log.store), links.cases(DATA / "upstream" / "link_labels.json"))
 
 
 if __name__ == "__main__":

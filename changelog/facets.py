@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from changelog.similarity import plain_words
 from warehouse import vocabulary
 
 DIRECTIONS = ("regression", "speedup")
@@ -23,7 +24,11 @@ _NO_METHOD = ("", "none", "off", "false")
 
 @dataclass(frozen=True)
 class Configuration:
-    """What is known of the benchmark that moved, in canonical names; what is None counts neither for nor against anything."""
+    """What is known of the benchmark that moved, in canonical names.
+
+    What is None counts neither for nor against anything, with one exception: a change to speculative decoding or to
+    disaggregation is less likely where the shift does not speak of them, because most configurations use neither.
+    """
 
     hardware: str | None = None
     model: str | None = None
@@ -32,6 +37,8 @@ class Configuration:
     disagg: bool | None = None
     direction: str | None = None
     metric: str | None = None
+    phase: str | None = None
+    """prefill or decode, where it is known from more than the metric."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +56,15 @@ class Facet:
 
 @dataclass(frozen=True)
 class Nature:
-    """One kind of change, read from the title, with its weight by the direction of the shift."""
+    """One kind of change, read from the title or from the changed paths, with its weight by the direction of the shift."""
 
     name: str
     words: str
     terms: tuple[str, ...]
+    paths: tuple[str, ...]
     weights: dict[str, float]
+    unless: tuple[str, ...]
+    """Natures of the same title that it does not count beside."""
 
 
 @cache
@@ -84,7 +94,14 @@ def facets() -> dict[str, Facet]:
 def natures() -> tuple[Nature, ...]:
     """Return every nature, in the order of the file."""
     return tuple(
-        Nature(name, entry["words"], tuple(entry["terms"]), {key: float(entry[key]) for key in (*DIRECTIONS, "neutral")})
+        Nature(
+            name,
+            entry["words"],
+            tuple(entry.get("terms", ())),
+            tuple(entry.get("paths", ())),
+            {key: float(entry[key]) for key in (*DIRECTIONS, "neutral")},
+            tuple(entry.get("unless", ())),
+        )
         for name, entry in registry()["nature"].items()
     )
 
@@ -101,10 +118,18 @@ def asked_facets(configuration: Configuration) -> dict[str, frozenset[str]]:
     asked |= _by_hardware(configuration.hardware) | _by_model(configuration.model) | _by_mode(configuration)
     if configuration.precision:
         asked["precision"] = _named("precision", configuration.precision)
-    phase = phase_of_metric(configuration.metric)
+        asked |= _format(configuration, asked["precision"])
+    phase = configuration.phase or phase_of_metric(configuration.metric)
     if phase:
         asked["phase"] = frozenset({phase})
     return asked
+
+
+def words_asked_for(configuration: Configuration) -> frozenset[str]:
+    """Return the plain words of all facets that a configuration asks for, `core` ones (which every shift asks for) left out."""
+    known = facets()
+    names = [name for kind, own in asked_facets(configuration).items() if kind != "core" for name in sorted(own)]
+    return frozenset(word for name in names for word in plain_words((*known[name].title, *known[name].paths)))
 
 
 def vendor_of(configuration: Configuration) -> str | None:
@@ -129,15 +154,34 @@ def _by_hardware(hardware: str | None) -> dict[str, frozenset[str]]:
     if not hardware or not entry:
         return {}
     kinds = {"vendor": entry["vendor"], "target": entry["target"], "accelerator": hardware}
-    return {kind: _named(kind, value) for kind, value in kinds.items()}
+    return {kind: _named(kind, value) for kind, value in kinds.items()} | {"backend": _backends(entry)}
+
+
+def _backends(hardware: dict[str, Any]) -> frozenset[str]:
+    """Return the kernel libraries that run on an accelerator: those of its vendor, and of its architecture if they name one."""
+    return frozenset(
+        facet.name
+        for facet in facets().values()
+        if facet.kind == "backend"
+        and hardware["vendor"] in facet.entry["vendors"]
+        and hardware["target"] in facet.entry.get("targets", (hardware["target"],))
+    )
 
 
 def _by_model(model: str | None) -> dict[str, frozenset[str]]:
-    family = next((family for family in registry()["family"] if _begins(model, family["names"])), None)
-    if family is None:
+    family = _family(model)
+    if not family:
         return {}
     known = facets()
     return {kind: frozenset(name for name in family["asks"] if known[name].kind == kind) for kind in ("model", "trait")}
+
+
+def _format(configuration: Configuration, precision: frozenset[str]) -> dict[str, frozenset[str]]:
+    """Return which four-bit format is meant: that of the model's checkpoints, else that of the accelerator's vendor."""
+    own = frozenset(_family(configuration.model).get("formats", ()))
+    of_vendor = [facet.name for facet in facets().values() if vendor_of(configuration) in facet.entry.get("vendors", ())]
+    named = own or (frozenset(of_vendor) & _of_kind("format"))
+    return {"format": named} if named and "fp4" in precision else {}
 
 
 def _by_mode(configuration: Configuration) -> dict[str, frozenset[str]]:
@@ -146,6 +190,17 @@ def _by_mode(configuration: Configuration) -> dict[str, frozenset[str]]:
     said = {"spec_decoding": None if method is None else method.lower() not in _NO_METHOD, "disagg": configuration.disagg}
     modes = {facet.name: said[facet.entry["mode"]] for facet in facets().values() if facet.kind == "mode"}
     return {f"mode {name}": frozenset({name} if used else ()) for name, used in modes.items() if used is not None}
+
+
+def kin(configuration: Configuration) -> frozenset[str]:
+    """Return the model facets of families that are only related to the configuration's own, which stands first in its `asks`."""
+    known = facets()
+    models = [name for name in _family(configuration.model).get("asks", ()) if known[name].kind == "model"]
+    return frozenset(models[1:])
+
+
+def _family(model: str | None) -> dict[str, Any]:
+    return next((family for family in registry()["family"] if _begins(model, family["names"])), {})
 
 
 def _begins(model: str | None, names: Iterable[str]) -> bool:

@@ -13,10 +13,12 @@ from typing import Any
 import polars as pl
 
 from changelog.anchors import Anchor, sentences
+from changelog.breadth import Comparisons, pair_of
 from changelog.facets import Configuration
+from changelog.moves import Move, moves, with_moves
 from changelog.projects import projects
 from changelog.ranges import Range, between_dates, span
-from changelog.ranking import Described, RankedChange, describe, rank
+from changelog.ranking import Described, RankedChange, describe, narrowed, rank
 from changelog.upstream import Upstream, open_upstream
 from changelog.versions import resolve
 from warehouse.errors import InputError
@@ -26,18 +28,21 @@ TOP = 20
 """Changes kept a shift; the size of the whole candidate set stands beside each."""
 SLACK = timedelta(days=14)
 """How much older than its first measurement a build's content may be where nothing places it (twice the median lag)."""
+MOVED, STILL = 5.0, 2.0
+"""Change of a median latency, %, from which on it moved, and up to which it did not (the noise floor of real repeats)."""
 BUILD = "build"
 LINKED = ("engine", "mixed")
 
 Row = dict[str, Any]
 
 
-def link(shifts: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def link(shifts: pl.DataFrame, tables: Mapping[str, pl.DataFrame], diffs: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return the `links` rows of *shifts* (schema SHIFTS): the first TOP changes of each shift whose build changed.
 
+    *diffs*: all comparisons; which of them moved between the same two builds says what the change is about.
     *tables*: `commits`, `releases`, `dependencies`. A shift whose engine has no known history gets no row.
     """
-    linker = _Linker(tables)
+    linker = _Linker(tables, Comparisons(diffs))
     rows = [row for shift in shifts.iter_rows(named=True) if _is_linked(shift) for row in linker.rows(shift)]
     return pl.DataFrame(rows, schema=LINKS.schema, orient="row").sort(LINKS.order, maintain_order=True)
 
@@ -58,13 +63,15 @@ def range_of_shift(upstream: Upstream, shift: Row, start: Anchor, end: Anchor) -
 class _Linker:
     """Remembers histories, places, ranges and rankings: many shifts of one night ask for the same."""
 
-    def __init__(self, tables: Mapping[str, pl.DataFrame]) -> None:
+    def __init__(self, tables: Mapping[str, pl.DataFrame], comparisons: Comparisons) -> None:
         self.tables = tables
+        self.comparisons = comparisons
         self.upstreams: dict[str, Upstream] = {}
         self.places: dict[tuple[object, ...], Anchor] = {}
         self.ranges: dict[tuple[object, ...], Range] = {}
         self.described: dict[tuple[object, ...], Described] = {}
         self.rankings: dict[tuple[object, ...], list[RankedChange]] = {}
+        self.moves: dict[tuple[object, ...], tuple[Move, ...]] = {}
 
     def rows(self, shift: Row) -> list[tuple[object, ...]]:
         """Return the `links` rows of one shift; none where the history of its engine is not known."""
@@ -78,8 +85,9 @@ class _Linker:
         if key not in self.ranges:
             self.ranges[key] = range_of_shift(self.upstreams[engine], shift, start, end)
             self.described[key] = describe(self.ranges[key])
-        ranked = self._ranked(key, _configuration(shift))
-        return [_row(shift["shift_id"], change, self.ranges[key], len(ranked)) for change in ranked[:TOP]]
+        ranked = self._ranked(key, shift)
+        shared = self.ranges[key], len(ranked), narrowed(ranked)
+        return [_row(shift["shift_id"], change, *shared) for change in ranked[:TOP]]
 
     def _place(self, shift: Row, side: str) -> Anchor:
         key = (shift["engine"], *(shift[f"{side}_{name}"] for name in ("image_ref", "image_digest", "engine_version")))
@@ -87,10 +95,22 @@ class _Linker:
             self.places[key] = _side(self.upstreams[shift["engine"]], shift, side)
         return self.places[key]
 
-    def _ranked(self, key: tuple[object, ...], configuration: Configuration) -> list[RankedChange]:
-        if (*key, configuration) not in self.rankings:
-            self.rankings[*key, configuration] = rank(self.ranges[key], configuration, self.described[key])
-        return self.rankings[*key, configuration]
+    def _ranked(self, key: tuple[object, ...], shift: Row) -> list[RankedChange]:
+        configuration = configuration_of(shift)
+        asked = (*key, configuration, pair_of(shift))
+        if asked not in self.rankings:
+            found, breadth = self.ranges[key], self.comparisons.breadth(shift, configuration)
+            ranked = rank(found, configuration, self.described[key], breadth=breadth)
+            moved = self._moved(key, configuration)
+            self.rankings[asked] = with_moves(ranked, moved, found.upstream, configuration.direction)
+        return self.rankings[asked]
+
+    def _moved(self, key: tuple[object, ...], configuration: Configuration) -> tuple[Move, ...]:
+        """Return the dependencies that moved in a range, for one accelerator."""
+        asked = (*key, configuration.hardware)
+        if asked not in self.moves:
+            self.moves[asked] = moves(self.tables, self.ranges[key], configuration, self.upstreams)
+        return self.moves[asked]
 
 
 def _days(shift: Row, start: Anchor, end: Anchor) -> tuple[datetime, ...]:
@@ -104,9 +124,17 @@ def _is_linked(shift: Row) -> bool:
     return shift["attribution"] in LINKED and BUILD in (shift["change_set"] or ()) and shift["engine"] in projects()
 
 
+def range_for(upstream: Upstream, shift: Row) -> Range:
+    """Return the range that one shift (a row of `shifts`) asks for."""
+    return range_of_shift(upstream, shift, _side(upstream, shift, "from"), _side(upstream, shift, "to"))
+
+
 def _side(upstream: Upstream, shift: Row, side: str) -> Anchor:
-    """Place one side: by its image reference with its digest, else by the version that the record gives."""
-    image, digest, version = (shift[f"{side}_{name}"] for name in ("image_ref", "image_digest", "engine_version"))
+    return placed(upstream, *(shift[f"{side}_{name}"] for name in ("image_ref", "image_digest", "engine_version")))
+
+
+def placed(upstream: Upstream, image: str | None, digest: str | None, version: str | None) -> Anchor:
+    """Place a build: by its image reference with its digest, else by the version that a record gives."""
     names = [f"{image}@{digest}" if image and digest and "@" not in image else image, version]
     tried = [_resolved(upstream, name) for name in names if name]
     return next((anchor for anchor in tried if anchor.known), tried[0] if tried else _resolved(upstream, "unknown"))
@@ -125,7 +153,8 @@ def _by_dates(upstream: Upstream, shift: Row, why: str) -> Range:
     return between_dates(upstream, start - SLACK, shift["to_measured_at"], sentences(why, slack))
 
 
-def _configuration(shift: Row) -> Configuration:
+def configuration_of(shift: Row) -> Configuration:
+    """Return what one shift (a row of `shifts`) asks for."""
     return Configuration(
         hardware=shift["hardware"],
         model=shift["model"],
@@ -134,10 +163,24 @@ def _configuration(shift: Row) -> Configuration:
         disagg=shift["disagg"],
         direction=shift["direction"],
         metric=shift["metric"],
+        phase=_phase(shift),
     )
 
 
-def _row(shift_id: str, change: RankedChange, found: Range, candidates: int) -> tuple[object, ...]:
+def _phase(shift: Row) -> str | None:
+    """Return the phase that moved, where its latencies tell: the other one's stayed within STILL.
+
+    A slower decode makes requests wait, so a TTFT that moved with the TPOT says nothing of prefill.
+    """
+    prefill, decode = abs(shift["ttft_pct"] or 0.0), abs(shift["tpot_pct"] or 0.0)
+    if shift["ttft_pct"] is None or shift["tpot_pct"] is None:
+        return None
+    if prefill >= MOVED and decode <= STILL:
+        return "prefill"
+    return "decode" if decode >= MOVED and prefill <= STILL else None
+
+
+def _row(shift_id: str, change: RankedChange, found: Range, candidates: int, narrow: bool) -> tuple[object, ...]:
     return (
         shift_id,
         change.change_id,
@@ -148,7 +191,9 @@ def _row(shift_id: str, change: RankedChange, found: Range, candidates: int) -> 
         found.how,
         found.open_ended,
         found.upstream.project.name,
-        change.commit,
+        change.commit or None,
         change.pr,
         change.title,
+        change.kind,
+        narrow,
     )

@@ -8,9 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import polars as pl
 
 from changelog.facets import IMPLIED, Facet, accelerator_terms, facets, natures
+
+_BORDER = r"[\x00-/:-`{-\x7f]"
+"""ASCII but for lower-case letters and digits."""
+_TITLE, _GENERAL = "title of the commit", "title but for names of accelerators"
+"""Columns beside those of the facets and natures, whose names are single words."""
 
 
 @dataclass
@@ -28,15 +34,23 @@ class Match:
     topics: dict[str, Topic]
     natures: dict[str, str]
     paths: int
+    places: dict[str, list[str]] = field(default_factory=dict)
+    """Natures with the paths that say so."""
 
 
 def pattern(terms: Iterable[str]) -> str:
-    r"""Return one pattern that finds any of *terms* as a whole word, which is its first group; `\w` and `\d` are ASCII.
+    r"""Return one pattern that finds any of *terms* as a whole word, which is its first group; for text of `_spelled`.
 
-    The columns are in lower case; Unicode classes would make the automaton twenty times larger for no gain.
+    All classes are of ASCII: Unicode ones make the automaton many times larger, and the text has nothing beyond.
     """
-    joined = "|".join(terms).replace(r"\w", "[a-z0-9_]").replace(r"\d", "[0-9]")
-    return rf"(?:^|[^a-z0-9])({joined})(?:$|[^a-z0-9])"
+    joined = "|".join(terms).replace(r"\w", "[a-z0-9_]").replace(r"\d", "[0-9]").replace(r"\S", "[!-~]")
+    return rf"(?:^|{_BORDER})({joined})(?:$|{_BORDER})"
+
+
+def _spelled(name: str, texts: Sequence[str]) -> pl.DataFrame:
+    """Return *texts* in lower case, what is not ASCII as spaces, as a frame of one column."""
+    lower = pl.Series(name, texts, pl.String).str.to_lowercase()
+    return lower.str.replace_all(r"[^\x00-\x7f]", " ").to_frame()
 
 
 def match(titles: Sequence[str], paths: Sequence[Sequence[str]], beside: Sequence[str]) -> list[Match]:
@@ -45,66 +59,76 @@ def match(titles: Sequence[str], paths: Sequence[Sequence[str]], beside: Sequenc
     found = [Match({}, {}, len(own)) for own in product]
     words = _words(titles)
     for name in facets():
-        for place, word in _hits(words, name):
+        for place, word in _hits(words[name]):
             found[place].topics.setdefault(name, Topic()).word = word
     for nature in natures():
-        for place, word in _hits(words, nature.name):
+        for place, word in _hits(words[nature.name]) if nature.terms else ():
             found[place].natures[nature.name] = word
     _add_paths(found, product)
     return found
 
 
 def _words(titles: Sequence[str]) -> pl.DataFrame:
-    """Return a column a facet or nature: the word that matched in each title, or null. A number such as #5090 is no word."""
-    frame = pl.DataFrame({"title": list(titles)}, schema={"title": pl.String}).lazy()
-    plain = frame.with_columns(pl.col("title").str.to_lowercase().str.replace_all("#[0-9]+", "#"))
-    spelled = plain.with_columns(_without(pl.col("title"), accelerator_terms()).alias("general"))
-    wanted = [_facet_word(facet) for facet in facets().values()]
-    wanted += [_word(pl.col("title"), nature.terms).alias(nature.name) for nature in natures()]
-    return spelled.select(wanted).collect()
+    """Return a column a facet or nature: the word that matched in each title, or null. A number such as #5090 is no word.
+
+    A second look at the few titles that match takes exceptions back; it costs a fraction of looking at all of them so.
+    """
+    title = pl.col(_TITLE)
+    spelled = _spelled(_TITLE, titles).with_columns(title.str.replace_all("#[0-9]+", "#"))
+    terms = {name: facet.title for name, facet in facets().items()} | {one.name: one.terms for one in natures() if one.terms}
+    words = spelled.with_columns(title.str.extract(pattern(own), 1).alias(name) for name, own in terms.items())
+    named = title.str.contains(pattern(accelerator_terms()))
+    general = _without(pl.when(named).then(title), accelerator_terms())
+    words = words.with_columns(pl.coalesce(general, title).alias(_GENERAL))
+    return words.with_columns(_again(facet) for facet in facets().values() if facet.unless or facet.kind in IMPLIED)
 
 
-def _facet_word(facet: Facet) -> pl.Expr:
-    """Find the word that names a facet; vendor and architecture by their own words before the name of one accelerator."""
-    word = _word(_without(pl.col("title"), facet.unless), facet.title)
-    if facet.kind in IMPLIED:
-        word = pl.coalesce(_word(pl.col("general"), facet.title), word)
+def _again(facet: Facet) -> pl.Expr:
+    """Find a facet's word without its exceptions; vendor and architecture by own words before the name of an accelerator."""
+    hit = pl.when(pl.col(facet.name).is_not_null())
+    columns = (_GENERAL, _TITLE) if facet.kind in IMPLIED else (_TITLE,)
+    texts = [_without(hit.then(pl.col(column)), facet.unless) for column in columns]
+    word = pl.coalesce(text.str.extract(pattern(facet.title), 1) for text in texts)
     return word.alias(facet.name)
 
 
-def _word(column: pl.Expr, terms: Sequence[str]) -> pl.Expr:
-    found = column.str.contains(pattern(terms))
-    return pl.when(found).then(pl.when(found).then(column).str.extract(pattern(terms), 1))
-
-
-def _without(column: pl.Expr, terms: Sequence[str]) -> pl.Expr:
+def _without(text: pl.Expr, terms: Sequence[str]) -> pl.Expr:
     """Blank *terms* out, so that only other words count."""
     for _ in range(2 if terms else 0):  # twice: neighbours share a border
-        column = column.str.replace_all(pattern(terms), " ")
-    return column
+        text = text.str.replace_all(pattern(terms), " ")
+    return text
 
 
-def _hits(words: pl.DataFrame, name: str) -> list[tuple[int, str]]:
-    column = words[name]
-    places = column.is_not_null().arg_true()
-    return list(zip(places.to_list(), column.gather(places).to_list(), strict=True))
+def _hits(words: pl.Series) -> list[tuple[int, str]]:
+    return [(place, word) for place, word in enumerate(words.to_list()) if word is not None]
 
 
 def _add_paths(found: list[Match], product: Sequence[Sequence[str]]) -> None:
-    """Add the matching paths of every facet; each distinct path is looked at once."""
+    """Add the matching paths of every facet and nature; each distinct path is looked at once."""
     owners: dict[str, list[int]] = {}
     for place, own in enumerate(product):
         for path in own:
             owners.setdefault(path, []).append(place)
-    frame = pl.DataFrame({"path": list(owners)}, schema={"path": pl.String}).lazy()
-    hits = frame.select("path", *(_is_about(name, facet.paths, facet.unless) for name, facet in facets().items())).collect()
-    for name in facets():
-        for path in hits.filter(pl.col(name))["path"].to_list():
-            for place in owners[path]:
+    paths = list(owners)
+    about = _about(paths)
+    names = about.columns
+    columns, rows = np.nonzero(about.to_numpy().T)
+    for column, row in zip(columns.tolist(), rows.tolist(), strict=True):
+        name, path = names[column], paths[row]
+        for place in owners[path]:
+            if name in facets():
                 found[place].topics.setdefault(name, Topic()).paths.append(path)
+            else:
+                found[place].places.setdefault(name, []).append(path)
 
 
-def _is_about(name: str, terms: Sequence[str], unless: Sequence[str]) -> pl.Expr:
-    column = pl.col("path").str.to_lowercase()
-    about = column.str.contains(pattern(terms))
-    return (about & ~column.str.contains(pattern(unless)) if unless else about).alias(name)
+def _about(paths: list[str]) -> pl.DataFrame:
+    """Return a column a facet or nature: which paths are about it, but for its exceptions."""
+    path = pl.col("path")
+    terms = {name: facet.paths for name, facet in facets().items()} | {one.name: one.paths for one in natures() if one.paths}
+    about = _spelled("path", paths).with_columns(path.str.contains(pattern(own)).alias(name) for name, own in terms.items())
+    return about.with_columns(
+        (pl.col(name) & ~pl.when(pl.col(name)).then(path).str.contains(pattern(facet.unless)).fill_null(False)).alias(name)
+        for name, facet in facets().items()
+        if facet.unless
+    ).drop("path")

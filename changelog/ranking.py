@@ -5,16 +5,29 @@ Belongs here: the order. Does not: the weights (`changelog.scoring`), the range 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from weakref import WeakKeyDictionary
 
-from changelog.facets import Configuration
-from changelog.matching import Match, match
+from changelog.breadth import Breadth
+from changelog.facets import Configuration, words_asked_for
+from changelog.history import History
+from changelog.matching import match
 from changelog.ranges import Range
-from changelog.scoring import question, weigh
-from changelog.subjects import Subject, parse_subject
+from changelog.scoring import Commit, Told, commit_of, moves_dependency, question, weigh
+from changelog.similarity import Words, words_of
+from changelog.told import tell
 
 HASH_DIGITS = 12
+FIRST = 3
+"""Changes that a reader is told of first …"""
+SHORT_LIST = 10
+"""… and changes that make a short list."""
+STAND_OFF = 2.8
+"""How far the first must stand off from the last of a short list. On 19 development cases all 16 whose cause is in the first ten
+stand off by more, and 2 of the 3 others: a flat order is a sure sign of not knowing, a steep one is no sign of knowing."""
+_KNOWN: WeakKeyDictionary[History, dict[int, Commit]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -29,31 +42,54 @@ class RankedChange:
     committer_date: datetime
     score: float
     evidence: tuple[str, ...]
+    kind: str = "commit"
+    """commit, or dependency where it moves a library whose kernels run."""
 
 
 @dataclass(frozen=True)
 class Described:
     """What the candidates of one range say, whatever the configuration: one entry each, in the range's order."""
 
-    subjects: list[Subject]
-    paths: list[list[str]]
-    matches: list[Match]
+    commits: list[Commit]
+    told: list[Told]
+    words: Words
+    remarks: tuple[str, ...] = ()
+    """What is not known of them, in phrases."""
 
 
 def describe(found: Range) -> Described:
     """Return what the candidates of a range say; the costly part of ranking, worth keeping for a second configuration."""
-    titles: list[str] = found.commits["title"].to_list()
-    paths: list[list[str]] = [own or [] for own in found.commits["paths"].to_list()]
-    return Described([parse_subject(title) for title in titles], paths, match(titles, paths, found.upstream.project.offline))
+    commits, told = _commits(found), tell(found)
+    noted = [words_of(claim.item.text for claim in one.claims) for one in told.commits]
+    return Described(
+        commits, told.commits, Words([(*commit.words, *more) for commit, more in zip(commits, noted, strict=True)]), told.remarks
+    )
 
 
-def rank(found: Range, configuration: Configuration, described: Described | None = None) -> list[RankedChange]:
-    """Return every candidate, by score, then the later first, then by hash."""
+def _commits(found: Range) -> list[Commit]:
+    """Return the candidates as they are weighed; what one commit says does not change, so each is read once a history."""
+    known = _KNOWN.setdefault(found.upstream.history, {})
+    new = [number for number in found.numbers if number not in known]
+    if not new:
+        return [known[number] for number in found.numbers]
+    project, rows = found.upstream.project, found.upstream.history.commits[new]
+    titles: list[str] = rows["title"].to_list()
+    paths: list[list[str]] = [own or [] for own in rows["paths"].to_list()]
+    for number, title, own, matched in zip(new, titles, paths, match(titles, paths, project.offline), strict=True):
+        known[number] = commit_of(project, title, own, matched)
+    return [known[number] for number in found.numbers]
+
+
+def rank(
+    found: Range, configuration: Configuration, described: Described | None = None, *, breadth: Breadth | None = None
+) -> list[RankedChange]:
+    """Return every candidate, by score, then the later first, then by hash. *breadth*: what else moved between the two builds."""
     said = described or describe(found)
     commits, project = found.commits, found.upstream.project
-    asking = question(project, configuration)
+    asking = question(project, configuration, breadth)
     titles: list[str] = commits["title"].to_list()
-    weighed = [weigh(asking, *one) for one in zip(said.subjects, said.paths, said.matches, strict=True)]
+    fits = said.words.fits(words_asked_for(configuration))
+    weighed = [weigh(asking, *one) for one in zip(said.commits, said.told, fits, strict=True)]
     scores = [round(sum(piece.weight for piece in pieces), 4) + 0.0 for pieces in weighed]
     hashes: list[str] = commits["commit"].to_list()
     dates: list[datetime] = commits["committer_date"].to_list()
@@ -69,6 +105,19 @@ def rank(found: Range, configuration: Configuration, described: Described | None
             committer_date=dates[place],
             score=scores[place],
             evidence=tuple(piece.words for piece in weighed[place]),
+            kind="dependency" if moves_dependency(said.commits[place].subject) else "commit",
         )
         for number, place in enumerate(order, start=1)
     ]
+
+
+def narrowed(ranked: Sequence[RankedChange]) -> bool:
+    """Say whether the order tells the first changes apart from the rest: False where the scores are flat.
+
+    The best must stand off from the last of a short list by STAND_OFF, and the first must have something that speaks for them;
+    a set that is no longer than FIRST is narrow as it is.
+    """
+    if len(ranked) <= FIRST:
+        return True
+    last = ranked[min(SHORT_LIST, len(ranked)) - 1]
+    return ranked[0].score > 0 and ranked[0].score - last.score >= STAND_OFF

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from changelog.reverting import Act, act_of
+
 MAX_SUBJECT = 2_000
 """Characters of a subject that are looked at."""
 MAX_PR = 10_000_000
@@ -16,11 +18,8 @@ MAX_PR = 10_000_000
 
 _TRAILING_PR = re.compile(r"\(#(\d{1,9})\)\s*$")
 _MERGED_PR = re.compile(r"Merge pull request #(\d{1,9})\b")
-_ANY_PR = re.compile(r"#(\d{1,9})\b")
 _TAG = re.compile(r"\s*\[([^\[\]]{1,80})\]")
 _PREFIX = re.compile(r"\s*([A-Za-z][A-Za-z_-]{0,20})(?:\(([^()]{1,60})\))?!?:(?=\s|$)")
-_REVERT = re.compile(r"\s*(?:\[[^\[\]]{1,80}\]\s*){0,6}\[?(revert|rollback|roll back|back out)s?\b", re.IGNORECASE)
-_REAPPLY = re.compile(r"\s*(?:re-?apply|re-?land|revert\s+\"revert)\b", re.IGNORECASE)
 _BUMP = re.compile(
     r"\b(?:bump|upgrade|update|pin|move)(?:s|ed|ing)?\s+(?:up\s+)?(?:to\s+)?(?:the\s+)?(?:version\s+of\s+)?"
     r"(?P<what>[A-Za-z][\w.-]{1,40})\s+(?:version\s+|commit\s+|hash\s+|pin\s+)?(?:from\s+\S{1,40}\s+)?(?:to\s+)?"
@@ -31,7 +30,10 @@ _BUMP = re.compile(
 
 @dataclass(frozen=True)
 class Subject:
-    """A parsed subject: `pr` is the change's own pull request, `reverts` the one that it takes back, where it names it."""
+    """A parsed subject: `pr` is the change's own pull request, `reverts` the one that it takes back, where it names it.
+
+    `reapply`: it brings back what was taken back.
+    """
 
     title: str
     pr: int | None
@@ -41,13 +43,15 @@ class Subject:
     reverts: int | None
     dependency: str | None
     dependency_version: str | None
+    reapply: bool = False
 
 
 def parse_subject(subject: str) -> Subject:
     """Return what *subject* says; anything at all may stand in it."""
     text = subject[:MAX_SUBJECT]
-    pr = _pull_request(text)
-    reverted = _REVERT.match(text) is not None and _REAPPLY.match(text) is None
+    pr = pull_request(text)
+    act = act_of(text)
+    reverted = act is not None and act.takes
     bump = _BUMP.search(text)
     prefix = _PREFIX.match(_without_tags(text))
     return Subject(
@@ -56,22 +60,23 @@ def parse_subject(subject: str) -> Subject:
         tags=_tags(text),
         prefix=prefix[1].lower() if prefix else None,
         revert=reverted,
-        reverts=_reverted_pr(text, pr) if reverted else None,
+        reverts=_reverted_pr(act, pr) if act and reverted else None,
         dependency=bump["what"].lower().rstrip(".-") if bump else None,
         dependency_version=bump["version"].rstrip(".-") if bump else None,
+        reapply=act is not None and not reverted,
     )
 
 
-def _pull_request(text: str) -> int | None:
-    """Return the last bracketed number: in `Revert "x (#1)" (#2)` that is 2, the revert's own."""
+def pull_request(subject: str) -> int | None:
+    """Return the change's own pull request: the last bracketed number: in `Revert "x (#1)" (#2)` that is 2, the revert's own."""
+    text = subject[:MAX_SUBJECT]
     match = _TRAILING_PR.search(text) or _MERGED_PR.match(text)
     number = int(match[1]) if match else 0
     return number if 0 < number < MAX_PR else None
 
 
-def _reverted_pr(text: str, own: int | None) -> int | None:
-    others = [int(number) for number in _ANY_PR.findall(text) if 0 < int(number) < MAX_PR and int(number) != own]
-    return others[0] if others else None
+def _reverted_pr(act: Act, own: int | None) -> int | None:
+    return next((number for number in (*act.requests, *act.mentioned) if 0 < number < MAX_PR and number != own), None)
 
 
 def _tags(text: str) -> tuple[str, ...]:

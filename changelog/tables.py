@@ -1,4 +1,4 @@
-"""The tables `commits`, `releases`, `dependencies`, `rates`, `jobs` and `recipes`, folded from the event log.
+"""The tables `commits`, `releases`, `notes`, `dependencies`, `images`, `rates`, `jobs` and `recipes`, folded from the event log.
 
 Belongs here: events of upstream facts to frames of exact schema. Does not: reading sources, asking the frames anything.
 """
@@ -7,35 +7,56 @@ from __future__ import annotations
 
 import polars as pl
 
+from changelog import note_rows
+from changelog.commit_rows import commit_rows
+from changelog.recipe_table import recipe_rows
 from warehouse.code import version
 from warehouse.log import FAR, EventLog
-from warehouse.schemas import COMMITS, DEPENDENCIES, EVENTS, JOBS, RATES, RECIPES, RELEASES, Table
+from warehouse.schemas import COMMITS, DEPENDENCIES, EVENTS, IMAGES, JOBS, NOTES, RATES, RECIPES, RELEASES, Table
 from warehouse.store import Change, Mark, trusted
 
-LINKED = {"CommitLanded": COMMITS, "ReleasePublished": RELEASES, "DependencyPinned": DEPENDENCIES}
+LINKED = {
+    "CommitLanded": COMMITS,
+    "ReleasePublished": RELEASES,
+    "DependencyPinned": DEPENDENCIES,
+    "ImageResolved": IMAGES,
+}
 """What `links` follow from, besides shifts: a price is no cause of a shift."""
 EVENT_OF_TABLE = LINKED | {"RateChanged": RATES, "JobsCounted": JOBS, "RecipeChanged": RECIPES}
+"""The table that holds the events of a type as they were told."""
+FOLDS = (*EVENT_OF_TABLE.items(), ("ReleasePublished", NOTES))
+"""Every table here with the event type that it follows from: `notes` is what the texts in `releases` say."""
 
-SOURCES = ("changelog/tables.py", "warehouse/schemas.py", "warehouse/events.py")
+SOURCES = (
+    "changelog/tables.py",
+    *("changelog/commit_rows.py", "changelog/subjects.py", "changelog/reverting.py", "changelog/messages.py"),
+    *("changelog/note_rows.py", "changelog/notes.py", "changelog/note_blocks.py", "changelog/note_references.py"),
+    *("changelog/note_dependencies.py", "changelog/gains.py", "changelog/facts.py", "changelog/projects.py"),
+    *("changelog/recipe_table.py", "changelog/recipe_entries.py", "changelog/recipe_kinds.py", "changelog/benchmarks.py"),
+    *("changelog/data/projects.toml", "changelog/data/recipes.toml", "changelog/data/benchmarks.toml"),
+    *("warehouse/vocabulary.py", "warehouse/data/vocabulary.toml", "warehouse/canonical.py"),
+    "warehouse/schemas.py",
+    "warehouse/events.py",
+)
 """What the tables follow from besides the log (`warehouse.code`)."""
 _KEYS = {
     "commits": ["project", "commit"],
     "releases": ["project", "version", "evidence", "tag", "commit", "url"],
-    "dependencies": ["project", "version", "dependency", "evidence"],
+    "notes": [*note_rows.RELEASE, "place"],
+    "dependencies": ["project", "version", "dependency", "platform", "evidence"],
+    "images": ["image_ref", "seen_at", "image_digest", "platform", "manifest_digest"],
     "rates": ["kind", "name", "provider", "tier", "charge", "evidence", "valid_from"],
     "jobs": ["run_source", "run_id", "day", "label", "succeeded", "total", "occurrence"],
     "recipes": [
         *("run_source", "run_id", "base_ref", "head_ref", "config_keys", "description"),
-        *("append_only", "evals_only", "scenario_types"),
+        *("append_only", "evals_only", "scenario_types", "pr_link"),
     ],
 }
 _COUNTED = ("run_source", "run_id", "label")
 """One of these has one count."""
-_ENTRY = _KEYS["recipes"][:6]
-"""What one entry of a recipe log is, whoever tells of it."""
 _RATED = _KEYS["rates"][:-1]
 """One of these has at any instant one rate."""
-_TIMES = ("author_date", "committer_date", "published_at", "valid_from", "valid_to")
+_TIMES = ("author_date", "committer_date", "published_at", "seen_at", "created", "added_at", "valid_from", "valid_to")
 _RUN = pl.Struct({"run_source": pl.String(), "run_id": pl.String(), "run_attempt": pl.Int64()})
 _PAYLOAD: dict[str, dict[str, pl.DataType]] = {
     "rates": {"value": pl.String(), "revision": pl.Int64()},
@@ -44,7 +65,9 @@ _PAYLOAD: dict[str, dict[str, pl.DataType]] = {
 }
 """Tables in which one fact rules another, and the fields whose form in the payload is not that of a column."""
 _FOLDED = ("recorded_at", "statements")
-"""Columns that no payload holds."""
+"""Columns that no payload holds …"""
+_MADE = {"commits": ("kind",), "recipes": ("kind",)}
+"""… and those of one table, whose names may stand for something else in another."""
 
 
 def bring_tables(log: EventLog, *, force: bool = False) -> list[str]:
@@ -53,13 +76,13 @@ def bring_tables(log: EventLog, *, force: bool = False) -> list[str]:
     New facts are added; where one restates a fact that is there, the table is written again. Tables in which one fact rules
     another (a new rate ends an older one) always are.
     """
-    return [table.name for event_type, table in EVENT_OF_TABLE.items() if _bring(log, event_type, table, force)]
+    return [table.name for event_type, table in FOLDS if _bring(log, event_type, table, force)]
 
 
 def read_table(log: EventLog, name: str, up_to: int | None = None) -> pl.DataFrame:
     """Return the table called *name* as it follows from the log alone."""
-    event_type = next(event_type for event_type, table in EVENT_OF_TABLE.items() if table.name == name)
-    return fold(log.read(event_type, up_to=up_to), EVENT_OF_TABLE[event_type])
+    event_type, table = next((event_type, table) for event_type, table in FOLDS if table.name == name)
+    return fold(log.read(event_type, up_to=up_to), table)
 
 
 def _bring(log: EventLog, event_type: str, table: Table, force: bool) -> bool:
@@ -77,20 +100,35 @@ def _bring(log: EventLog, event_type: str, table: Table, force: bool) -> bool:
         new, done = fold(events, table), Mark(last, code)
         if whole:
             return Change(new, done, "overwrite")
+        if table.name == NOTES.name:
+            return _with_notes(scan, new, fold(events, RELEASES), done)
         keys = _KEYS[table.name]
         if scan.select(keys).join(new.lazy().select(keys), on=keys, how="semi", nulls_equal=True).collect().is_empty():
             return Change(new, done)
+        if table.name == COMMITS.name:  # two facts about one commit complete each other
+            return Change(fold(log.read(event_type, up_to=last), table), done, "overwrite")
         return Change(_ordered(pl.concat([scan.collect(), new]), table), done, "overwrite")
 
     return log.store.commit(table.name, attempt) is not None
+
+
+def _with_notes(scan: pl.LazyFrame, new: pl.DataFrame, releases: pl.DataFrame, done: Mark) -> Change:
+    """Return how the table gets *new*, the rows of these *releases*: in the place of the rows of one that was told before."""
+    told = note_rows.noted(releases).lazy().select(note_rows.RELEASE)
+    kept = scan.join(told, on=note_rows.RELEASE, how="anti", nulls_equal=True)
+    if kept.select(pl.len()).collect().item() == scan.select(pl.len()).collect().item():
+        return Change(new, done)
+    return Change(_ordered(pl.concat([kept.collect(), new]), NOTES), done, "overwrite")
 
 
 def fold(events: pl.DataFrame, table: Table) -> pl.DataFrame:
     """Return the rows of *table* that *events*, of its type and in log order, give; of two about one thing the later counts."""
     if events.is_empty():
         return table.schema.to_frame()
+    if table.name == NOTES.name:
+        return _ordered(note_rows.note_rows(fold(events, RELEASES)), NOTES)
     own = _PAYLOAD.get(table.name, {})
-    left_out = (*_FOLDED, *(_RUN.to_schema() if "run" in own else ()))
+    left_out = (*_FOLDED, *_MADE.get(table.name, ()), *(_RUN.to_schema() if "run" in own else ()))
     raw = {name: pl.String() if name in _TIMES else dtype for name, dtype in table.schema.items() if name not in left_out}
     payload = pl.col("payload").str.json_decode(pl.Struct(raw | own)).alias("payload")
     decoded = events.select("recorded_at", payload).unnest("payload")
@@ -109,11 +147,8 @@ def _last_counted(jobs: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([rows.filter(~of_day).unique(_COUNTED, keep="last", maintain_order=True), rows.filter(of_day)])
 
 
-def _told_most(recipes: pl.DataFrame) -> pl.DataFrame:
-    """Return each entry as the source with its flags tells it, where there is one; of several attempts the last."""
-    rows = recipes.unnest("run").sort("run_attempt", maintain_order=True)
-    untold = pl.col("append_only").is_null()
-    return rows.filter(~untold | untold.all().over(_ENTRY))
+def _entries_told(recipes: pl.DataFrame) -> pl.DataFrame:
+    return recipe_rows(recipes.unnest("run"))
 
 
 def _until_the_next(rates: pl.DataFrame) -> pl.DataFrame:
@@ -128,7 +163,7 @@ def _until_the_next(rates: pl.DataFrame) -> pl.DataFrame:
     return ruling.sort("valid_from").with_columns(valid_to=pl.min_horizontal("valid_to", following))
 
 
-_RULES = {"rates": _until_the_next, "jobs": _last_counted, "recipes": _told_most}
+_RULES = {"commits": commit_rows, "rates": _until_the_next, "jobs": _last_counted, "recipes": _entries_told}
 """What makes the rows of a table of the facts in their order, where one rules another."""
 
 

@@ -376,12 +376,13 @@ def _upstream(answer: Answer) -> Lines:
     if answer["attribution"] not in (ENGINE, MIXED):
         return
     if upstream is None:
-        yield "Upstream: no changes are known between the two builds; `shiftlog ingest` the engine's history."
+        yield "Upstream: no changes are known between the two builds; `shiftlog sync upstream` fetches the engine's history."
         return
     open_end = " One end of the range is open." if upstream["open_ended"] else ""
-    yield f"Upstream: {upstream['candidates']:,} changes between the builds. {upstream['range_how']}{open_end} Read first:"
+    flat = "" if upstream["narrowed"] else " Not narrowed: the scores hardly tell them apart."
+    yield f"Upstream: {upstream['candidates']:,} changes between the builds. {upstream['range_how']}{open_end}{flat} Read first:"
     for change in upstream["changes"][:SUSPECTS_SHOWN]:
-        number = f"#{change['pr']}" if change["pr"] else change["commit"][:9]
+        number = f"#{change['pr']}" if change["pr"] else (change["commit"] or change["kind"])[:10]
         yield f"  {change['rank']}. {number} {change['title']}"
         yield f"     {'; '.join(change['evidence'])}"
 

@@ -10,14 +10,14 @@ from contextlib import closing
 
 import polars as pl
 
-from changelog.tables import EVENT_OF_TABLE, bring_tables
+from changelog.tables import FOLDS, bring_tables
 from pipelines.fold.small import settle
 from pipelines.fold.table import Points, Prepared
 from pipelines.workers.registry import open_workers
 from warehouse.log import EventLog
 
 FACTS = ("runs", "points", "evals", "builds", "quarantine")
-UPSTREAM = tuple(table.name for table in EVENT_OF_TABLE.values())
+UPSTREAM = tuple(table.name for _, table in FOLDS)
 Workers = str
 """Where heavy work runs (`pipelines.workers`): serial, processes, ray, …"""
 
@@ -48,5 +48,5 @@ class Follower:
 
 
 def _refreshed(log: EventLog, points: Points, moved: bool, force: bool) -> list[str]:
-    settled = settle(log, points.steps, force=force)
-    return [*(["points"] if moved else []), *settled, *bring_tables(log, force=force)]
+    brought = bring_tables(log, force=force)  # before the small tables: builds follow from them, too
+    return [*(["points"] if moved else []), *settle(log, points.steps, force=force), *brought]

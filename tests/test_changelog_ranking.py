@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from changelog.facets import Configuration, asked_facets, facets, natures, phase_of_metric, registry
-from changelog.linking import TOP, link
+from changelog.linking import TOP, configuration_of, link
 from changelog.matching import match
 from changelog.projects import projects
 from changelog.ranges import Range, find_range
-from changelog.ranking import rank
+from changelog.ranking import STAND_OFF, rank
 from changelog.upstream import open_upstream
+from tests import frames
 from warehouse import vocabulary
-from warehouse.schemas import COMMITS, DEPENDENCIES, LINKS, RELEASES, SHIFTS
+from warehouse.schemas import DEPENDENCIES, DIFFS, LINKS, RELEASES, SHIFTS
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 B200 = Configuration("b200", "dsr1", "fp4", "none", False, "regression", "tput_per_gpu")
@@ -48,7 +49,7 @@ def tables(
         for number, (title, paths) in enumerate(changes, start=1)
     ]
     return {
-        "commits": pl.DataFrame(rows, schema=COMMITS.schema, orient="row"),
+        "commits": frames.commits(rows),
         "releases": pl.DataFrame([(*release, DAY) for release in releases], schema=RELEASES.schema, orient="row"),
         "dependencies": DEPENDENCIES.schema.to_frame(),
     }
@@ -143,12 +144,12 @@ def hardware_evidence(hardware: str, title: str, *paths: str) -> list[str]:
 def test_another_accelerator_of_the_same_architecture_counts_against() -> None:
     assert hardware_evidence("h100", "On H200") == ["against: title names H200 (“h200”), which the shift is not about"]
     assert hardware_evidence("h100", "New files", H200_FILE) == [
-        f"against: changes code for H200, which the shift is not about: {H200_FILE}"
+        f"against: changes only code for H200, which the shift is not about: {H200_FILE}"
     ]
     assert hardware_evidence("h200", "On H200") == [
-        "title names NVIDIA (“h200”)",
         "title names H200 (“h200”)",
         "title names Hopper (“h200”)",
+        "title names NVIDIA (“h200”)",
     ]
 
 
@@ -244,11 +245,110 @@ def test_another_program_in_the_same_repository_comes_last() -> None:
 
 
 def test_a_default_that_flips_weighs_more_for_a_regression() -> None:
-    words = "title picks or orders what runs by default (“selector”)"
+    words = "guess: title picks or orders what runs by default (“selector”)"
     assert words in evidence(Configuration(direction="regression"), "Attention selector reordering", "vllm/a.py")
     up = rank(candidates(("Change the default backend", [])), Configuration(direction="speedup"))[0].score
     down = rank(candidates(("Change the default backend", [])), Configuration(direction="regression"))[0].score
     assert down > up > 0
+
+
+def test_what_a_default_change_touches_counts_for_a_regression() -> None:
+    down = Configuration(direction="regression")
+    found = evidence(down, "Attention selector reordering", "vllm/platforms/rocm.py")
+    assert "changes where defaults are picked: vllm/platforms/rocm.py" in found
+    changes = (("Reorder attention", ["vllm/platforms/cuda.py"]), ("Reorder attention", ["vllm/a.py"]))
+    assert [change.pr for change in rank(candidates(*changes), down)] == [1001, 1002]
+
+
+@pytest.mark.parametrize(
+    ("hardware", "asked", "not_asked"),
+    [
+        ("mi355x", {"aiter", "triton", "rocm_kernels"}, {"flashinfer", "deepgemm", "fa3"}),
+        ("h200", {"flashinfer", "deepgemm", "fa3", "cutlass", "flashmla"}, {"aiter", "trtllm_gen", "fa4"}),
+        ("b200", {"flashinfer", "trtllm_gen", "fa4", "deepgemm"}, {"aiter", "fa3"}),
+        ("rtx6000pro", {"flashinfer", "cutlass"}, {"aiter", "fa3", "fa4", "trtllm_gen", "deepgemm"}),
+    ],
+)
+def test_kernel_libraries_are_those_of_the_accelerator(hardware: str, asked: set[str], not_asked: set[str]) -> None:
+    found = asked_facets(Configuration(hardware))["backend"]
+    assert asked <= found and not found & not_asked
+
+
+@pytest.mark.parametrize(
+    ("hardware", "model", "precision", "formats"),
+    [
+        ("b200", "dsr1", "fp4", {"nvfp4"}),
+        ("mi355x", "dsr1", "fp4", {"mxfp4"}),
+        ("b200", "gptoss120b", "fp4", {"mxfp4"}),
+        ("b200", "dsr1", "fp8", None),
+        (None, "gptoss120b", "fp4", {"mxfp4"}),
+        (None, "dsr1", "fp4", None),
+    ],
+)
+def test_four_bit_formats(hardware: str | None, model: str, precision: str, formats: set[str] | None) -> None:
+    assert asked_facets(Configuration(hardware, model, precision)).get("format") == formats
+
+
+def test_the_other_four_bit_format_counts_against() -> None:
+    gptoss = Configuration("b200", "gptoss120b", "fp4")
+    assert order(gptoss, ("Faster NVFP4 MoE", []), ("Faster MXFP4 MoE", []))[0] == "Faster MXFP4 MoE"
+    assert (
+        order(Configuration("b200", "dsr1", "fp4"), ("Faster MXFP4 MoE", []), ("Faster NVFP4 MoE", []))[0] == "Faster NVFP4 MoE"
+    )
+
+
+def test_kin_of_the_model_count_less_than_the_model() -> None:
+    changes = (("Fuse norm for Qwen3-Next", []), ("Fuse norm for Qwen3.6", []), ("Fuse norm", []))
+    assert order(MI355X, *changes) == ["Fuse norm for Qwen3.6", "Fuse norm for Qwen3-Next", "Fuse norm"]
+
+
+def test_what_only_foreign_files_hold_counts_twice() -> None:
+    only = ("Faster", ["vllm/model_executor/models/llama4.py"])
+    half = ("Faster", ["vllm/model_executor/models/llama4.py", "vllm/b.py"])
+    scores = {change.pr: change.score for change in rank(candidates(only, half), MI355X)}
+    weight = registry()["weight"]["model"]["foreign_path"]
+    assert scores[1001] - scores[1002] == pytest.approx(weight)
+
+
+def test_speculation_that_the_shift_does_not_speak_of_counts_a_little_against() -> None:
+    words = "against: title names speculative decoding (“eagle”), which the shift does not speak of"
+    assert words in evidence(Configuration("b200"), "Optimize EAGLE")
+    said = {mode: rank(candidates(("EAGLE", [])), Configuration(spec_decoding=mode))[0].score for mode in (None, "none", "mtp")}
+    assert said["none"] < said[None] < 0 < said["mtp"]
+
+
+def test_more_exact_words_count_alone() -> None:
+    found = evidence(MI355X, "Shared expert fusion", "sglang/moe/topk.py")
+    assert [words for words in found if "shared experts" in words] and not [words for words in found if "mixture" in words]
+    named = evidence(Configuration("b200", "dsr1"), "Reorder attention", "vllm/v1/attention/backends/mla/x.py")
+    assert any(words.startswith("title names attention") for words in named), "the path says less than the title"
+
+
+def test_a_claim_in_the_title_counts_for_a_speedup_of_its_metric() -> None:
+    title = "Optimize a thing, 5.3% E2E throughput improvement"
+    assert "title claims 5.3 % (throughput)" in evidence(Configuration(direction="speedup", metric="tput_per_gpu"), title)
+    assert not [words for words in evidence(Configuration(direction="regression"), title) if "claims" in words]
+    kernel = "Optimize a thing, 20% kernel performance improvement"
+    assert "title claims 20 % (speed, of a part of the work)" in evidence(Configuration(direction="speedup"), kernel)
+    weight = registry()["further"]["claim"]["speedup"]
+    both = rank(
+        candidates(("TTFT 10% lower", []), ("TPOT 10% lower", [])), Configuration(direction="speedup", metric="tpot_mean")
+    )
+    phase = registry()["weight"]["phase"]
+    apart = weight / 2 + phase["title"] - phase["foreign_title"]
+    assert both[0].title.startswith("TPOT") and both[0].score - both[1].score == pytest.approx(apart)
+
+
+def test_facts_and_guesses_are_told_apart() -> None:
+    found = evidence(MI355X, "[ROCm] Integrate fused MoE, refactor", "vllm/a.py")
+    begins = [words.split(":")[0] for words in found if ":" in words.split("“")[0]]
+    assert set(begins) == {"guess", "against (guess)"}
+    assert "title names AMD (“rocm”)" in found and "against (guess): title moves code about (“refactor”)" in found
+
+
+def test_commits_that_move_a_library_are_dependencies() -> None:
+    found = rank(candidates(("chore: bump flashinfer version to 0.6.3 (#1)", []), ("Faster MLA", [])), B200)
+    assert {change.pr: change.kind for change in found} == {1001: "dependency", 1002: "commit"}
 
 
 def test_a_moved_dependency_is_named_and_its_packaging_does_not_count_against() -> None:
@@ -360,7 +460,7 @@ def shift(**changed: Any) -> dict[str, Any]:
     return row | changed
 
 
-def linked(*rows: dict[str, Any], count: int = 30) -> pl.DataFrame:
+def linked(*rows: dict[str, Any], count: int = 30, diffs: pl.DataFrame | None = None) -> pl.DataFrame:
     releases = tuple(
         ("vllm", version, f"v{version}", name(number), None, None, "tag", None, None, None)
         for version, number in (("0.90.0", 2), ("0.91.0", 27))
@@ -369,7 +469,7 @@ def linked(*rows: dict[str, Any], count: int = 30) -> pl.DataFrame:
         *((f"[ROCm] Change {number}" if number == 20 else f"Change {number}", ["vllm/a.py"]) for number in range(1, count + 1)),
         releases=releases,
     )
-    return link(pl.DataFrame(list(rows), schema=SHIFTS.schema), known)
+    return link(pl.DataFrame(list(rows), schema=SHIFTS.schema), known, diffs)
 
 
 def test_a_shift_is_linked_to_its_first_changes_of_all() -> None:
@@ -425,6 +525,44 @@ def test_an_unknown_end_stops_at_the_measurement() -> None:
 def test_links_do_not_depend_on_the_order_of_shifts() -> None:
     rows = [shift(shift_id=f"s{number}", hardware=hardware) for number, hardware in enumerate(["b200", "mi355x", "h100"])]
     assert linked(*rows).equals(linked(*rows[::-1]))
+
+
+def test_curves_that_moved_with_it_say_what_it_is_about() -> None:
+    """The same change ranks higher where only curves of its vendor moved, and the words say so."""
+    names = ("engine", "precision", "spec_decoding", "disagg", "from_image_ref", "to_image_ref")
+    base = {name: shift()[name] for name in (*names, "from_engine_version", "to_engine_version")}
+    rows = [
+        frames.diff(**base, curve_id=f"{hardware}{number}", model="qwen3.5", hardware=hardware, size=0.1 * (hardware == "mi355x"))
+        | {"flagged": hardware == "mi355x", "from_image_digest": None, "to_image_digest": None}
+        for hardware in ("mi355x", "b200")
+        for number in range(4)
+    ]
+    diffs = pl.DataFrame(rows, schema=DIFFS.schema)
+    plain, told = linked(shift()), linked(shift(), diffs=diffs)
+    words = "only curves with AMD moved: 4 of 4; others 0 of 4"
+    assert words in told["evidence"][0] and words not in plain["evidence"][0]
+    assert told["score"][0] > plain["score"][0] and told["title"][0] == plain["title"][0]
+
+
+@pytest.mark.parametrize(
+    ("ttft", "tpot", "phase"),
+    [
+        (-8.0, -1.0, "prefill"),
+        (-1.0, 8.0, "decode"),
+        (-8.0, -8.0, None),
+        (-1.0, -1.0, None),
+        (None, -9.0, None),
+        (-9.0, None, None),
+    ],
+)
+def test_the_phase_that_moved_alone(ttft: float | None, tpot: float | None, phase: str | None) -> None:
+    assert configuration_of(shift(ttft_pct=ttft, tpot_pct=tpot)).phase == phase
+
+
+def test_links_say_kind_and_whether_they_narrow() -> None:
+    found = linked(shift())
+    assert found["kind"].unique().to_list() == ["commit"]
+    assert found["narrowed"].to_list() == [found["score"][0] - found["score"][9] >= STAND_OFF] * TOP
 
 
 def test_no_shifts_no_links() -> None:

@@ -419,7 +419,7 @@ def test_no_engine_is_named_as_the_cause_where_it_is_not_known_to_be(attribution
     assert "engine: the build" not in text and "Upstream" not in text and "Read first" not in text
 
 
-UPSTREAM = {"candidates": 1, "range_how": "", "open_ended": False, "changes": []}
+UPSTREAM = {"candidates": 1, "range_how": "", "open_ended": False, "narrowed": True, "changes": []}
 SIDE = {"measured_at": "2026-01-01T06:00:00Z", "run_id": "1", "image_ref": "a:b", "image_digest": None, "build_id": "tag:a:b"}
 BASE: dict[str, Any] = {
     **{name: value for name, value in frames.comparison().items() if not name.startswith(("from_", "to_"))},
