@@ -14,7 +14,7 @@ from pipelines.detect.observations import METRICS
 from pipelines.detect.states import GONE
 from pipelines.doubts import unknowns, why_not
 from pipelines.evidence import evidence
-from pipelines.projections import upstream
+from pipelines.projections import upstream as upstream_tables
 from warehouse import vocabulary
 from warehouse.cell import IDENTITY_FIELDS
 from warehouse.clock import iso
@@ -146,7 +146,7 @@ def upstream_changes(
     store: Store, span: tuple[str, str, str], facets: dict[str, Any], limit: int | None = None
 ) -> dict[str, Any]:
     """Return what upstream did between two builds; *span* is engine, FROM, TO (`changelog.answer.changes` has the shape)."""
-    return changes(upstream(store), *span, Configuration(**facets), limit)
+    return changes(upstream_tables(store), *span, Configuration(**facets), limit)
 
 
 def _found(store: Store, prefix: str) -> list[dict[str, Any]]:
@@ -214,5 +214,6 @@ def _upstream(links: pl.DataFrame) -> dict[str, Any] | None:
         "candidates": head["candidates"],
         "range_how": head["range_how"],
         "open_ended": head["open_ended"],
-        "changes": links.select("rank", "score", "change_id", "commit", "pr", "title", "evidence").to_dicts(),
+        "narrowed": head["narrowed"],
+        "changes": links.select("rank", "score", "change_id", "kind", "commit", "pr", "title", "evidence").to_dicts(),
     }

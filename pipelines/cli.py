@@ -7,17 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import wraps
-from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipelines import cli_upstream
+from pipelines.cli_options import as_of_option, formats_option, handled, known_log, open_log, workers_option
 from pipelines.detect.states import STATES
-
-if TYPE_CHECKING:
-    from warehouse.log import EventLog
 
 EXAMPLES = """\b
 Examples:
@@ -27,85 +22,6 @@ Examples:
   shiftlog explain 3f9c2a71                       why we say so, and what upstream did
   shiftlog sql "SELECT engine, count(*) FROM points GROUP BY 1"
 """
-
-
-def _handled(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn errors that we raise on purpose into one line and an exit status."""
-
-    @wraps(command)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        from pipelines.console import ExitStatus, say
-        from pipelines.signals import Terminated, until_ended
-        from warehouse.errors import ShiftlogError
-
-        try:
-            with until_ended():
-                return command(*args, **kwargs)
-        except ShiftlogError as error:
-            say(f"shiftlog: {error}")
-            sys.exit(error.exit_code)
-        except KeyboardInterrupt:
-            say("shiftlog: interrupted; nothing is half done, run it again")
-            sys.exit(ExitStatus.INTERRUPTED)
-        except Terminated:
-            say("shiftlog: terminated; nothing is half done, run it again")
-            sys.exit(ExitStatus.TERMINATED)
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(ExitStatus.OK)
-
-    return run
-
-
-def _log(context: click.Context, *, must_exist: bool = True) -> EventLog:
-    from warehouse.errors import InputError
-    from warehouse.log import EventLog
-    from warehouse.store import Store, default_uri
-
-    if context.obj == "":
-        raise InputError("--warehouse: is empty (an unset variable?); name a folder or s3://…")
-    store = Store(context.obj or default_uri())
-    if must_exist and not store.exists("events"):
-        raise InputError(f"no warehouse at {store.uri}; run `shiftlog ingest PATH` first, or name one with --warehouse")
-    return EventLog(store)
-
-
-def _as_of(command: Any) -> Any:
-    return click.option(
-        "--as-of", metavar="D", help="As this warehouse had recorded it by the end of this day (UTC), or by this time."
-    )(command)
-
-
-def _workers(command: Any) -> Any:
-    return click.option(
-        "--workers",
-        metavar="KIND",
-        default="processes",
-        show_default=True,
-        envvar="SHIFTLOG_WORKERS",
-        help="Where heavy work runs: serial, processes[:N], ray[:HOST:PORT].",
-    )(command)
-
-
-@contextmanager
-def _known(log: EventLog, as_of: str | None, progress: Any = None) -> Iterator[EventLog]:
-    """Give the log as it was known at --as-of, with progress while its tables are made."""
-    if as_of is None:
-        yield log
-        return
-    from pipelines.as_of import known
-    from pipelines.console import Progress
-
-    shown = progress or Progress("as of, step")
-    with known(log, as_of, shown.step) as past:
-        shown.close()
-        yield past
-
-
-def _formats(*names: str) -> Callable[[Any], Any]:
-    return click.option(
-        "--format", "output", type=click.Choice(names), default=names[0], show_default=True, help="Output format."
-    )
 
 
 @click.group(epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -118,6 +34,10 @@ def main(context: click.Context, warehouse: str | None) -> None:
     Exit status: 0 all good, 1 failed, 2 wrong usage, 3 done but some input went to quarantine.
     """
     context.obj = warehouse
+
+
+for _verb in cli_upstream.VERBS:
+    main.add_command(_verb)
 
 
 @main.command()
@@ -135,9 +55,9 @@ def main(context: click.Context, warehouse: str | None) -> None:
     is_flag=True,
     help="What the run.json files say, and what is declared, holds from now on, also against what was said later.",
 )
-@_workers
+@workers_option
 @click.pass_context
-@_handled
+@handled
 def ingest(
     context: click.Context,
     paths: tuple[str, ...],
@@ -168,7 +88,7 @@ def ingest(
     from warehouse.clock import system_clock
 
     open_workers(workers)  # a wrong name is told before anything is read
-    log = _log(context, must_exist=False)
+    log = open_log(context, must_exist=False)
     known = declared(measured_at, settings, revision=log.last_sequence() + 1 if correct else 0)
     tables = Follower(log)
     progress = Progress("reading")
@@ -194,10 +114,10 @@ def ingest(
 
 
 @main.command()
-@_as_of
-@_workers
+@as_of_option
+@workers_option
 @click.pass_context
-@_handled
+@handled
 def detect(context: click.Context, as_of: str | None, workers: str) -> None:
     """Compare every observation with its previous comparable one; write noise, diffs, shifts and links.
 
@@ -213,10 +133,10 @@ def detect(context: click.Context, as_of: str | None, workers: str) -> None:
     from pipelines.projections import run_detection
     from warehouse.clock import system_clock
 
-    log = _log(context)
+    log = open_log(context)
     progress = Progress("detect, step")
     if as_of is not None:
-        with _known(log, as_of, progress) as past:
+        with known_log(log, as_of, progress) as past:
             progress.close()
             summaries.say_detection(past.store, None)
         return
@@ -229,10 +149,10 @@ def detect(context: click.Context, as_of: str | None, workers: str) -> None:
 @click.option("--engine", metavar="E", help="Only this engine: vllm, sglang, trtllm, …")
 @click.option("--since", metavar="D", help="Only shifts seen on or after this day (YYYY-MM-DD).")
 @click.option("--status", type=click.Choice(STATES), help="Only this status.")
-@_as_of
-@_formats("table", "json", "csv")
+@as_of_option
+@formats_option("table", "json", "csv")
 @click.pass_context
-@_handled
+@handled
 def shifts(
     context: click.Context, engine: str | None, since: str | None, status: str | None, as_of: str | None, output: str
 ) -> None:
@@ -248,20 +168,20 @@ def shifts(
     from pipelines.answers import find_shifts
     from pipelines.settings import canonical_engine, day
 
-    log = _log(context)
+    log = open_log(context)
     if as_of is None:
         summaries.warn_if_stale(log)
-    with _known(log, as_of) as known:
+    with known_log(log, as_of) as known:
         found = find_shifts(known.store, engine=canonical_engine(engine), since=day(since, "--since"), status=status)
     summaries.out_shifts(found, output)
 
 
 @main.command()
 @click.argument("shift_id", metavar="SHIFT|DIFF")
-@_as_of
-@_formats("text", "json")
+@as_of_option
+@formats_option("text", "json")
 @click.pass_context
-@_handled
+@handled
 def explain(context: click.Context, shift_id: str, as_of: str | None, output: str) -> None:
     """Tell one shift in full: numbers, how sure, health, what else changed, ranked upstream changes, what is not known.
 
@@ -276,10 +196,10 @@ def explain(context: click.Context, shift_id: str, as_of: str | None, output: st
     from pipelines import summaries
     from pipelines.answers import explain as explain_shift
 
-    log = _log(context)
+    log = open_log(context)
     if as_of is None:
         summaries.warn_if_stale(log)
-    with _known(log, as_of) as known:
+    with known_log(log, as_of) as known:
         summaries.out_explanation(explain_shift(known.store, shift_id), output)
 
 
@@ -287,10 +207,10 @@ def explain(context: click.Context, shift_id: str, as_of: str | None, output: st
 @click.option("--engine", metavar="E", help="Only this engine: vllm, sglang, trtllm, …")
 @click.option("--hardware", metavar="H", help="Only this accelerator: b200, mi355x, …")
 @click.option("--metric", metavar="M", help="Only this metric: tput_per_gpu, tpot_median, …")
-@_as_of
-@_formats("table", "json", "csv")
+@as_of_option
+@formats_option("table", "json", "csv")
 @click.pass_context
-@_handled
+@handled
 def noise(
     context: click.Context, engine: str | None, hardware: str | None, metric: str | None, as_of: str | None, output: str
 ) -> None:
@@ -309,74 +229,19 @@ def noise(
     from pipelines.answers import noise_scales
     from pipelines.settings import canonical_engine
 
-    log = _log(context)
+    log = open_log(context)
     if as_of is None:
         summaries.warn_if_stale(log)
-    with _known(log, as_of) as known:
+    with known_log(log, as_of) as known:
         found = noise_scales(known.store, engine=canonical_engine(engine), hardware=hardware, metric=metric)
     summaries.out_noise(found, output)
 
 
 @main.command()
-@click.argument("engine")
-@click.argument("start", metavar="FROM")
-@click.argument("end", metavar="TO")
-@click.option("--hardware", metavar="H", help="Rank for this accelerator: b200, mi355x, …")
-@click.option("--model", metavar="M", help="… this model family: dsr1, gptoss120b, …")
-@click.option("--precision", metavar="P", help="… this precision: fp4, fp8, …")
-@click.option("--spec", metavar="S", help="… this speculative decoding method: mtp, …")
-@click.option("--disagg", is_flag=True, help="… disaggregated prefill and decode.")
-@click.option("--direction", type=click.Choice(["regression", "speedup"]), help="… what happened.")
-@click.option("--metric", metavar="NAME", help="… where it showed: tput_per_gpu, tpot_median, ttft_median, …")
-@click.option(
-    "--limit", type=click.IntRange(min=1), help="Show only the first N changes [default: all in JSON, 20 in the table]."
-)
-@_formats("table", "json")
-@click.pass_context
-@_handled
-def changes(context: click.Context, engine: str, start: str, end: str, output: str, limit: int | None, **facets: Any) -> None:
-    """List what upstream did between two builds, ranked for a configuration.
-
-    FROM and TO: a version, a tag, a commit, an image reference or a date.
-
-    \b
-    Examples:
-      shiftlog changes sglang 0.5.5 0.5.6 --hardware b200 --model dsr1 --direction speedup
-      shiftlog changes vllm vllm/vllm-openai:v0.11.2 vllm/vllm-openai:v0.13.0 --format json
-    """
-    from pipelines import summaries
-    from pipelines.answers import upstream_changes
-    from pipelines.settings import configuration
-
-    log, facets = _log(context), configuration(facets)
-    summaries.refresh_or_say(log)
-    answer = upstream_changes(log.store, (engine, start, end), facets, limit if output == "json" else limit or 20)
-    summaries.out_changes(answer, output)
-
-
-@main.command()
-@click.argument("images", nargs=-1, required=True, metavar="IMAGE…")
-@_formats("table", "json")
-@_handled
-def build(images: tuple[str, ...], output: str) -> None:
-    """Tell what image references hold (engine, version, commit), from where, and how sure that is.
-
-    \b
-    Examples:
-      shiftlog build lmsysorg/sglang:v0.5.6-cu129-amd64
-      shiftlog build 'nvcr.io#nvidia/tensorrt-llm/release:1.2.0rc2' --format json
-    """
-    from pipelines import summaries
-    from warehouse.image import parse
-
-    summaries.out_builds([parse(image).model_dump(exclude={"ref"}) for image in images], output)
-
-
-@main.command()
 @click.option("--out", "folder", metavar="DIR", default="shiftlog-report", show_default=True, help="Folder for index.html.")
-@_as_of
+@as_of_option
 @click.pass_context
-@_handled
+@handled
 def report(context: click.Context, folder: str, as_of: str | None) -> None:
     """Write one self-contained HTML page: shifts, histories, velocity. It needs no network.
 
@@ -388,19 +253,19 @@ def report(context: click.Context, folder: str, as_of: str | None) -> None:
     from pipelines.console import say
     from pipelines.pages import write_report
 
-    log = _log(context)
+    log = open_log(context)
     if as_of is None:
         summaries.warn_if_stale(log)
-    with _known(log, as_of) as known:
+    with known_log(log, as_of) as known:
         say(f"wrote {write_report(known.store, folder)}")
 
 
 @main.command()
 @click.argument("query")
-@_as_of
-@_formats("table", "json", "csv", "parquet")
+@as_of_option
+@formats_option("table", "json", "csv", "parquet")
 @click.pass_context
-@_handled
+@handled
 def sql(context: click.Context, query: str, as_of: str | None, output: str) -> None:
     """Ask the tables in SQL (DuckDB's dialect), read-only. Times are UTC.
 
@@ -417,10 +282,10 @@ def sql(context: click.Context, query: str, as_of: str | None, output: str) -> N
     from pipelines import summaries
     from warehouse.sql import query as run_query
 
-    log = _log(context)
+    log = open_log(context)
     if as_of is None:
         summaries.refresh_or_say(log)
-    with _known(log, as_of) as known:
+    with known_log(log, as_of) as known:
         answer = run_query(known.store, query)
     summaries.out_frame(answer, output)
 
@@ -435,9 +300,9 @@ def sql(context: click.Context, query: str, as_of: str | None, output: str) -> N
     show_default=True,
     help="At most so many: the newest, or with --after the next.",
 )
-@_formats("table", "json", "csv")
+@formats_option("table", "json", "csv")
 @click.pass_context
-@_handled
+@handled
 def show_log(context: click.Context, event_type: str | None, after: int | None, limit: int, output: str) -> None:
     """Show the event log.
 
@@ -448,7 +313,7 @@ def show_log(context: click.Context, event_type: str | None, after: int | None, 
     """
     from pipelines import summaries
 
-    summaries.out_log(_log(context), event_type, after, limit, output)
+    summaries.out_log(open_log(context), event_type, after, limit, output)
 
 
 @main.command()
@@ -456,7 +321,7 @@ def show_log(context: click.Context, event_type: str | None, after: int | None, 
 @click.option("--reason", metavar="TEXT", required=True, help="Why; it stays visible with the decision.")
 @click.option("--undo", is_flag=True, help="It does count after all.")
 @click.pass_context
-@_handled
+@handled
 def retract(context: click.Context, target: str, reason: str, undo: bool) -> None:
     """Decide that a run, or one point of it, does not count. Nothing is deleted; the decision is an event and can be undone.
 
@@ -473,7 +338,7 @@ def retract(context: click.Context, target: str, reason: str, undo: bool) -> Non
     from pipelines.retraction import retract as run_retract
     from warehouse.clock import system_clock
 
-    log = _log(context)
+    log = open_log(context)
     refresh(log)
     runs = run_retract(log, target, reason, system_clock(), reinstate=undo)
     refresh(log)
@@ -484,9 +349,9 @@ def retract(context: click.Context, target: str, reason: str, undo: bool) -> Non
 
 
 @main.command()
-@_workers
+@workers_option
 @click.pass_context
-@_handled
+@handled
 def rebuild(context: click.Context, workers: str) -> None:
     """Build every table but the log again, from the log alone.
 
@@ -500,14 +365,14 @@ def rebuild(context: click.Context, workers: str) -> None:
     from warehouse.clock import system_clock
 
     progress = Progress("rebuild, step")
-    hashes = projections.rebuild(_log(context), system_clock(), progress.step, workers)
+    hashes = projections.rebuild(open_log(context), system_clock(), progress.step, workers)
     progress.close()
     summaries.out_rebuild(hashes)
 
 
 @main.command()
 @click.pass_context
-@_handled
+@handled
 def verify(context: click.Context) -> None:
     """Recompute every event's hash, look for gaps and duplicates, and compare the tables with the log.
 
@@ -520,7 +385,7 @@ def verify(context: click.Context) -> None:
     from pipelines.verification import verify as run_verify
 
     progress = Progress("verify, step")
-    findings = run_verify(_log(context), progress.step)
+    findings = run_verify(open_log(context), progress.step)
     progress.close()
     summaries.out_findings(findings)
     if findings:
@@ -529,7 +394,7 @@ def verify(context: click.Context) -> None:
 
 @main.command()
 @click.pass_context
-@_handled
+@handled
 def compact(context: click.Context) -> None:
     """Merge small files of every table, write checkpoints, and drop files of projections that were replaced a day ago or earlier.
 
@@ -543,15 +408,15 @@ def compact(context: click.Context) -> None:
     from pipelines.console import Progress
 
     progress = Progress("compact, step")
-    done = upkeep.compact(_log(context).store, progress.step)
+    done = upkeep.compact(open_log(context).store, progress.step)
     progress.close()
     summaries.out_compacted(done)
 
 
 @main.command()
-@_formats("table", "json")
+@formats_option("table", "json")
 @click.pass_context
-@_handled
+@handled
 def doctor(context: click.Context, output: str) -> None:
     """Look at environment, disk, tables and clock; say what is wrong and what to do. Reads only.
 
@@ -574,7 +439,7 @@ def doctor(context: click.Context, output: str) -> None:
 @main.command()
 @click.option("--metrics", is_flag=True, help="Definitions of metrics, and which format writes which under which name.")
 @click.option("--keys", is_flag=True, help="Keys of --set and shiftlog.yaml: what may be declared where it is missing.")
-@_handled
+@handled
 def formats(metrics: bool, keys: bool) -> None:
     """List the record formats that `ingest` reads; docs/formats.md has every field.
 
@@ -598,7 +463,7 @@ def formats(metrics: bool, keys: bool) -> None:
 @click.option(
     "--out", "folder", metavar="DIR", default="shiftlog-demo", show_default=True, help="Folder for sample, warehouse and page."
 )
-@_handled
+@handled
 def demo(folder: str) -> None:
     """Generate a sample fleet, then ingest, detect, link and report it, offline. The page ends with: planted against found.
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from changelog.benchmarks import benchmarks
+from changelog.bisect import Level
+from changelog.projects import project
+from pipelines.announcing import Announce
 from pipelines.ingest.declarations import checked
 from pipelines.ingest.sides import Declared
+from pipelines.sync.course import Request
 from warehouse import vocabulary
 from warehouse.clock import parse_instant
 from warehouse.errors import InputError
+from warehouse.log import EventLog
 from warehouse.schemas import METRIC_COLUMNS
 from warehouse.store import Store
 
@@ -29,6 +35,42 @@ def _pair(setting: str) -> tuple[str, str]:
     if not separator:
         raise InputError(f"--set {setting[:60]!r}: write KEY=VALUE; `shiftlog formats --keys` lists the keys")
     return key.strip(), value
+
+
+def bisect_results(results: tuple[str, ...]) -> list[tuple[str, Level]]:
+    """Return what `--result BUILD=LEVEL` tells: builds and levels, in the order given."""
+    return [_bisect_result(result) for result in results]
+
+
+def _bisect_result(result: str) -> tuple[str, Level]:
+    build, _separator, level = result.rpartition("=")
+    if not build.strip() or level not in set(Level):
+        raise InputError(f"--result {result[:60]!r}: write BUILD=old, BUILD=new or BUILD=skip")
+    return build.strip(), Level(level)
+
+
+def sync_request(
+    log: EventLog,
+    recorded_at: datetime,
+    projects: tuple[str, ...],
+    locations: tuple[str, ...],
+    since: str | None,
+    announce: Announce,
+) -> Request:
+    """Return what `shiftlog sync` is asked for; caches lie beside the mirrors."""
+    places = dict(map(_place, locations))
+    mirrors = mirrors_folder(log.store)
+    return Request(log, recorded_at, mirrors, mirrors / "http", announce, projects, places, day(since, "--since"))
+
+
+def _place(text: str) -> tuple[str, str]:
+    name, separator, place = text.partition("=")
+    if not separator or not place.strip():
+        raise InputError(f"--from {text[:60]!r}: write NAME=FOLDER or NAME=URL")
+    known = name.strip().lower()
+    return (known if known in benchmarks() else project(known).name), str(
+        Path(place).expanduser()
+    ) if "://" not in place else place
 
 
 def mirrors_folder(store: Store) -> Path:

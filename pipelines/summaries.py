@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from polars.exceptions import PanicException
 
+from changelog.moves import shown
 from pipelines.console import clipped, finite, out, out_csv, out_json, out_table, safe, say
 from pipelines.detect.states import CONFIRMED, GONE
 from pipelines.ingest import catalogue, formats
@@ -21,6 +22,7 @@ from warehouse.store import Store
 
 if TYPE_CHECKING:
     from pipelines.doctor import Finding
+    from pipelines.sync.course import Part
     from pipelines.upkeep import Compacted
     from warehouse.log import EventLog
 
@@ -59,6 +61,8 @@ def say_intake(intake: Intake) -> None:
         say(f"  … {len(intake.quarantined) - FAULTS_SHOWN:,} more: shiftlog sql 'FROM quarantine'")
     if intake.ignored:
         say(f"  not looked at: {_some(intake.ignored)}")
+    for stale in intake.stale:
+        say(f"  not up to date: {stale}")
     for failure in intake.failed:
         say(f"  failed: {failure}")
 
@@ -239,6 +243,31 @@ def out_explanation(shift: dict[str, Any], output: str) -> None:
         out(safe(" ".join(line.splitlines())))  # a name from a record must not begin a line of its own
 
 
+def say_part(part: Part) -> None:
+    """Say what one part of a sync brought, and what could not be had."""
+    new = ", ".join(f"{count:,} {kind}" for kind, count in sorted(part.new.items()))
+    say(f"{part.name}: {new or 'nothing new'}")
+    if part.trouble:
+        say(f"  {part.trouble}" + ("; what is here stays as it was" if part.temporary else ""))
+    for note in part.notes[:FAULTS_SHOWN]:
+        say(f"  {note}")
+    if len(part.notes) > FAULTS_SHOWN:
+        say(f"  … {len(part.notes) - FAULTS_SHOWN} more")
+    for fault in part.quarantined[:FAULTS_SHOWN]:
+        say(f"  quarantined {fault.position}: {fault.reason}")
+
+
+def out_bisect(answer: dict[str, Any], output: str) -> None:
+    """Print a bisection."""
+    if output == "json":
+        out_json(finite(answer))
+        return
+    from pipelines.bisect_words import sentences
+
+    for line in sentences(answer):
+        out(safe(line))
+
+
 def out_changes(answer: dict[str, Any], output: str) -> None:
     """Print what upstream did between two builds."""
     if output == "json":
@@ -246,26 +275,46 @@ def out_changes(answer: dict[str, Any], output: str) -> None:
         return
     span = answer["range"]
     open_end = " One end of the range is open." if answer["open_ended"] else ""
-    say(f"{answer['candidates']:,} changes. {span['how']}{open_end}")
+    flat = "" if answer["narrowed"] else " Not narrowed: the scores hardly tell the first changes apart."
+    say(f"{answer['candidates']:,} changes. {span['how']}{open_end}{flat}")
     for note in answer["notes"]:
         say(f"note: {note}")
     header = ("rank", "score", "PR", "commit", "title", "evidence")
     out_table(header, [_change_line(change) for change in answer["changes"]], right=(0, 1))
     if len(answer["changes"]) < answer["candidates"]:
         say(f"first {len(answer['changes'])} of {answer['candidates']:,}; --limit N or --format json shows more")
+    for move in answer["dependencies"]:
+        say(f"moved: {_move_line(move)}")
 
 
 def _change_line(change: dict[str, Any]) -> tuple[str, ...]:
     """Return one change; on a terminal long texts end in an ellipsis, elsewhere they stay whole."""
     number = f"#{change['pr']}" if change["pr"] else "–"
     title, evidence = clipped(change["title"], 90), clipped("; ".join(change["evidence"]), 110)
-    return str(change["rank"]), f"{change['score']:.1f}", number, change["commit"][:9], title, evidence
+    return str(change["rank"]), f"{change['score']:.1f}", number, (change["commit"] or "–")[:9], title, evidence
+
+
+def _move_line(move: dict[str, Any]) -> str:
+    """Return one dependency that moved, and the first of its own changes."""
+    platform = f" ({move['platform']})" if move["platform"] else ""
+    words = f"{move['dependency']} {shown(move['from'])} → {shown(move['to'])}{platform}"
+    if not move["changes"]:
+        return words
+    first = move["changes"][0]
+    name = f"#{first['pr']}" if first["pr"] else first["commit"][:9]
+    return f"{words}: {move['candidates']:,} changes, first {name} {first['title']}"
 
 
 def out_builds(builds: list[dict[str, Any]], output: str) -> None:
     """Print what image references hold."""
     if output == "json":
         out_json(builds)
+        return
+    if output == "text":
+        from changelog.software import lines
+
+        for line in (line for build in builds for line in lines(build)):
+            out(safe(line))
         return
     header = ("image", "engine", "version", "commit", "date", "wrapper", "source", "confidence")
     out_table(

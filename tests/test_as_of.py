@@ -18,7 +18,7 @@ from tests.records import row, sweep, write_run
 from warehouse import subjects
 from warehouse.digest import content_hash
 from warehouse.errors import InputError, StoreError
-from warehouse.events import CommitLanded, DependencyPinned, ReleasePublished, Source, event_of
+from warehouse.events import CommitLanded, DependencyPinned, ImageResolved, ReleasePublished, Source, event_of
 from warehouse.log import EventLog
 from warehouse.schemas import PROJECTIONS
 from warehouse.sql import query
@@ -47,7 +47,15 @@ def upstream(log: EventLog, title: str, recorded_at: datetime) -> None:
             title=title,
         ),
         ReleasePublished(project="vllm", version="0.91.0", tag="v0.91.0", commit="a" * 40, evidence="tag", notes=title),
+        ReleasePublished(project="vllm", version="0.91.0", evidence="release-note", notes=f"* {title} (#{len(title)})"),
         DependencyPinned(project="dynamo", version="1", dependency="vllm", dependency_version=title, evidence="matrix"),
+        ImageResolved(
+            image_ref=NEW,
+            image_digest=f"sha256:{title[0] * 64}",
+            seen_at="2026-02-01T00:00:00Z",
+            media_type="application/vnd.oci.image.manifest.v1+json",
+            manifest_digest=f"sha256:{title[0] * 64}",
+        ),
     )
     log.append(event_of(payload, occurred_at=recorded_at, recorded_at=recorded_at, source=Source(name="t")) for payload in told)
 

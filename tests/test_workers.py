@@ -23,6 +23,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from changelog.sightings import NO_TAGS
 from pipelines.announcing import silent
 from pipelines.detect import spans
 from pipelines.detect.night import detect
@@ -496,7 +497,7 @@ def test_detection_gives_the_same_bytes_wherever_it_runs(
     warehouse: EventLog, any_workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spans, "PART", 10)
-    assert len(spans.spans(warehouse.store, NO_LOG)) == 2
+    assert len(spans.spans(warehouse.store, NO_LOG, NO_TAGS)) == 2
     there = spans.detect_stored(warehouse.store, any_workers)
     here = detect(warehouse.store.read("points"))
     assert here.diffs.height == 10

@@ -20,6 +20,8 @@ from typing import TypeGuard
 
 import polars as pl
 
+from changelog.benchmarks import benchmark
+from changelog.facts import UpstreamFact, UpstreamFault
 from changelog.projects import project_of_file
 from pipelines.announcing import Announce
 from pipelines.ingest import formats
@@ -40,8 +42,8 @@ from pipelines.ingest.sides import REUSE_SOURCE, Content, Declared, Side, Sides,
 from pipelines.workers.registry import open_workers
 from warehouse.canonical import bytes_hash
 from warehouse.errors import InputError, UpstreamError
-from warehouse.events import Event, RecordQuarantined, file_subject
-from warehouse.log import ROWS, EventLog, frame_of
+from warehouse.events import Event, RecordQuarantined, RepositoryRead, file_subject
+from warehouse.log import ROWS, EventLog, frame_of, typed
 
 CHUNK_BYTES = 16 * 1024**2
 """Bytes of the local files that are read together."""
@@ -69,6 +71,8 @@ class Intake:
     empty: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     """Repositories that could not be read; no fact is lost, the same command may succeed later."""
+    stale: list[str] = field(default_factory=list)
+    """Mirrors of repositories that were read as they are, and why they could not be brought up to date."""
     read: Counter[str] = field(default_factory=Counter)
     new: Counter[str] = field(default_factory=Counter)
     ignored: list[str] = field(default_factory=list)
@@ -152,9 +156,10 @@ class _Course:
     mapped: bool
 
     def is_upstream(self, name: str) -> bool:
-        """Say whether a repository of this name is an upstream project: by its name, or because the user declared the engine."""
+        """Say whether a repository of this name is an upstream project or a benchmark: by name, or as the user declares."""
+        declared = self.declared.settings.get("engine")
         try:
-            return bool(project_of_file(name, self.declared.settings.get("engine")))
+            return benchmark(declared or name) is not None or bool(project_of_file(name, declared))
         except InputError:
             return False
 
@@ -171,7 +176,7 @@ class _Course:
                     yield from self._local([entry for entry in group if _is_local(entry)], around, reading)
                 else:
                     for entry in group:
-                        yield from self._other(entry, around)
+                        yield from self._other(entry, around, log)
 
     def _known(self, log: EventLog, local: list[InputFile], around: _Around) -> set[PurePosixPath]:
         """Return the paths of the local files that the log says were read whole, in the same context."""
@@ -207,7 +212,7 @@ class _Course:
     def _chunk(self, entries: Sequence[InputFile], around: _Around) -> Chunk:
         return Chunk(tuple(map(around.piece, entries)), self.declared, self.recorded_at, self.mapped)
 
-    def _other(self, entry: Found, around: _Around) -> Iterator[Outcome]:
+    def _other(self, entry: Found, around: _Around, log: EventLog) -> Iterator[Outcome]:
         if isinstance(entry, Ignored):
             self.intake.ignored.append(entry.name)
         elif isinstance(entry, Unreadable):
@@ -217,20 +222,17 @@ class _Course:
             yield outcome
         elif isinstance(entry, Repository):
             self.announce(entry.name)
-            yield from self._repository(entry)
+            yield from self._repository(entry, log)
         else:
             self.announce(entry.name)
             self.intake.files += 1
             yield read_chunk(self._chunk([entry], around))
 
-    def _repository(self, entry: Repository) -> Iterator[Outcome]:
-        from changelog.git import read_repository  # GitPython is slow to load, and most ingests need none
-
+    def _repository(self, entry: Repository, log: EventLog) -> Iterator[Outcome]:
         events: list[Event] = []
         read: Counter[str] = Counter()
         try:
-            project = project_of_file(entry.name, self.declared.settings.get("engine"))
-            for fact in read_repository(entry.location, project, self.mirrors):
+            for fact in self._upstream_facts(entry, log):
                 event = fact_event(entry.name, None, "git", fact, self.recorded_at)
                 if isinstance(event, RecordQuarantined):
                     self.intake.quarantined.append(event)
@@ -246,6 +248,30 @@ class _Course:
         self.intake.read.update(read)
         if events:
             yield _outcome(events)
+
+    def _upstream_facts(self, entry: Repository, log: EventLog) -> Iterator[UpstreamFact | UpstreamFault]:
+        """Yield what a repository tells: a benchmark's its recipe log, an upstream project's its commits and tags.
+
+        Commits that the log says were read are not read again.
+        """
+        from changelog.git import read_repository  # GitPython is slow to load, and most ingests need none
+        from changelog.recipe_history import read_recipes
+
+        declared = self.declared.settings.get("engine")
+        if (known := benchmark(declared or entry.name)) is not None:
+            yield from read_recipes(entry.location, known, self.mirrors)
+            return
+        project = project_of_file(entry.name, declared)
+        before = typed(log.about([f"repository:{project}"], "RepositoryRead"))
+        readings = [reading for _row, reading in before if isinstance(reading, RepositoryRead)]
+        yield from read_repository(
+            entry.location,
+            project,
+            self.mirrors,
+            readings,
+            told=lambda line: self.announce(f"{entry.name}: {line}"),
+            warned=self.intake.stale.append,
+        )
 
     def _opened(self, remaining: list[Found]) -> _Reading:
         size = sum(_size(entry) for entry in remaining if isinstance(entry, InputFile))
