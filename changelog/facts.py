@@ -66,6 +66,14 @@ def line_of(text: str, limit: int) -> str:
     return " ".join(_UNPRINTABLE.sub(" ", text[: 4 * limit]).split())[:limit]
 
 
+def _lines_of(paths: Iterable[str]) -> list[str]:
+    """Return *paths* as `line_of` does, sorted, each once: nearly all are plain already, which one look at all of them tells."""
+    given = list(paths)
+    whole = "".join(given)
+    plain = whole.isascii() and whole.isprintable() and " " not in whole and all(len(path) <= MAX_PATH for path in given)
+    return sorted(set(given) if plain else {line_of(path, MAX_PATH) for path in given})
+
+
 def notes_of(text: str) -> str:
     """Return a release note with its lines kept, without control characters, at most MAX_NOTES characters."""
     return _UNPRINTABLE_BUT_LINES.sub(" ", text[:MAX_NOTES].replace("\r\n", "\n"))
@@ -111,7 +119,7 @@ def commit_fact(
     *body* is the rest of its message, of which only what it says of other commits is kept.
     """
     landed = instant_of(committer_date, "committer_date")
-    kept = sorted({line_of(path, MAX_PATH) for path in paths})
+    kept = _lines_of(paths)
     told = told_by(subject, body, project_named(project).repositories)
     payload = CommitLanded(
         project=project,

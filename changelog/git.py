@@ -224,32 +224,47 @@ def _is_release_line(ref: str, owner: Project) -> bool:
     return branch == owner.main or owner.release_branches.fullmatch(branch) is not None
 
 
-def _records(fields: Iterator[str]) -> Iterator[tuple[list[str], list[str]]]:
+def _records(pieces: Iterable[list[str]]) -> Iterator[tuple[list[str], list[str]]]:
     """Yield (six header fields, paths) a commit: an empty field opens a commit, and no path is empty."""
-    header: list[str] | None = None
-    paths: list[str] = []
-    for field in fields:
-        if field == "":
-            if header is not None:
-                yield header, paths
-            header, paths = [next(fields, "") for _ in range(_FIELDS)], []
-            continue
-        paths.append(field if paths else field.removeprefix("\n"))
-    if header is not None and header[0]:
-        yield header, paths
+    waiting: list[str] = []
+    for piece in pieces:
+        waiting += piece
+        start = 0
+        while (end := _end_of(waiting, start)) is not None:
+            yield _record(waiting, start, end)
+            start = end
+        del waiting[:start]
+    if len(waiting) > 1 and waiting[1]:
+        yield _record(waiting, 0, len(waiting))
 
 
-def _fields(output: BufferedReader) -> Iterator[str]:
+def _end_of(fields: list[str], start: int) -> int | None:
+    """Return where the next commit opens after the one that opens at *start*; None where that is not read yet."""
+    try:
+        return fields.index("", start + 1 + _FIELDS)
+    except ValueError:
+        return None
+
+
+def _record(fields: list[str], start: int, end: int) -> tuple[list[str], list[str]]:
+    header = fields[start + 1 : min(start + 1 + _FIELDS, end)]
+    paths = fields[start + 1 + _FIELDS : end]
+    if paths:
+        paths[0] = paths[0].removeprefix("\n")
+    return header + [""] * (_FIELDS - len(header)), paths
+
+
+def _fields(output: BufferedReader) -> Iterator[list[str]]:
     """Yield what stands between the NULs of a stream, without holding the whole of it; of an endless field the beginning."""
     decoded = getincrementaldecoder("utf-8")("replace").decode
     rest = ""
     while chunk := output.read1(CHUNK):
         *fields, rest = (rest + decoded(chunk)).split("\0")
-        yield from fields
+        yield fields
         rest = rest[:MAX_FIELD]
     rest += decoded(b"", True)
     if rest:
-        yield rest
+        yield [rest]
 
 
 def _decoded(field: bytes) -> str:

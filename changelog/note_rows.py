@@ -6,13 +6,14 @@ event log (`changelog.tables`).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from changelog.gains import Gain
-from changelog.notes import Claim, NoteItem, cut, items
 from warehouse.schemas import NOTES
+
+if TYPE_CHECKING:  # the parsers are slow to load, and a table without new notes needs none
+    from changelog.notes import Claim, NoteItem
 
 RELEASE = ["project", "version", "tag", "url"]
 """What one note is: a release can be told of by its page and by a document."""
@@ -38,6 +39,8 @@ def note_claims(notes: pl.DataFrame) -> dict[int, list[Claim]]:
     """
     if notes["project"].n_unique() > 1:
         raise ValueError("claims are of one project; filter the notes first")
+    from changelog.notes import Claim
+
     found: dict[int, list[Claim]] = {}
     for row in notes.iter_rows(named=True):
         claim = Claim(row["project"], row["version"], _item(row), row["cut"])
@@ -47,6 +50,8 @@ def note_claims(notes: pl.DataFrame) -> dict[int, list[Claim]]:
 
 
 def _rows(release: dict[str, Any]) -> list[dict[str, Any]]:
+    from changelog.notes import cut, items
+
     text = release["notes"] or ""
     may_be_cut = cut(text) is not None
     shared = {name: release[name] for name in (*RELEASE, "published_at", "recorded_at")} | {"cut": may_be_cut}
@@ -54,11 +59,14 @@ def _rows(release: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _row(item: NoteItem) -> dict[str, Any]:
-    row = {name: getattr(item, name) for name in NoteItem.__dataclass_fields__ if name not in ("prs", "urls", "gains")}
+    row = {name: getattr(item, name) for name in item.__dataclass_fields__ if name not in ("prs", "urls", "gains")}
     gains = [{name: getattr(gain, name) for name in _GAIN} for gain in item.gains]
     return row | {"prs": list(item.prs), "urls": list(item.urls), "gains": gains}
 
 
 def _item(row: dict[str, Any]) -> NoteItem:
+    from changelog.gains import Gain
+    from changelog.notes import NoteItem
+
     plain = {name: row[name] for name in NoteItem.__dataclass_fields__ if name not in ("prs", "urls", "gains")}
     return NoteItem(**plain, prs=tuple(row["prs"]), urls=tuple(row["urls"]), gains=tuple(Gain(**gain) for gain in row["gains"]))

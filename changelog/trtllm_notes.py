@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from packaging.version import InvalidVersion, Version
 
 from changelog.facts import MAX_NOTES, MAX_TITLE, UpstreamFact, line_of, notes_of, release_fact
-from changelog.notes import items
 from warehouse.events import DependencyPinned, ReleasePublished
 
 PROJECT = "trtllm"
@@ -49,6 +48,8 @@ def note_facts(text: str) -> Iterator[UpstreamFact]:
 
 def _carried(version: str, notes: str, position: str) -> Iterator[UpstreamFact]:
     """Yield the versions named under "Infrastructure Changes"; of two about one package the first."""
+    from changelog.notes import items  # slow to load, and few files are this document
+
     seen: set[str] = set()
     for item in items(PROJECT, notes):
         name, carried = item.dependency, item.dependency_version

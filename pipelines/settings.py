@@ -5,21 +5,23 @@ from __future__ import annotations
 import os
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from changelog.benchmarks import benchmarks
-from changelog.bisect import Level
 from changelog.projects import project
 from pipelines.announcing import Announce
 from pipelines.ingest.declarations import checked
 from pipelines.ingest.sides import Declared
-from pipelines.sync.course import Request
 from warehouse import vocabulary
 from warehouse.clock import parse_instant
 from warehouse.errors import InputError
 from warehouse.log import EventLog
 from warehouse.schemas import METRIC_COLUMNS
 from warehouse.store import Store
+
+if TYPE_CHECKING:
+    from changelog.bisect import Level
+    from pipelines.sync.course import Request
 
 METRICS = tuple(column.name for column in METRIC_COLUMNS)
 
@@ -43,6 +45,8 @@ def bisect_results(results: tuple[str, ...]) -> list[tuple[str, Level]]:
 
 
 def _bisect_result(result: str) -> tuple[str, Level]:
+    from changelog.bisect import Level
+
     build, _separator, level = result.rpartition("=")
     if not build.strip() or level not in set(Level):
         raise InputError(f"--result {result[:60]!r}: write BUILD=old, BUILD=new or BUILD=skip")
@@ -58,6 +62,8 @@ def sync_request(
     announce: Announce,
 ) -> Request:
     """Return what `shiftlog sync` is asked for; caches lie beside the mirrors."""
+    from pipelines.sync.course import Request
+
     places = dict(map(_place, locations))
     mirrors = mirrors_folder(log.store)
     return Request(log, recorded_at, mirrors, mirrors / "http", announce, projects, places, day(since, "--since"))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from polars.exceptions import PanicException
 
-from changelog.moves import shown
 from pipelines.console import clipped, finite, out, out_csv, out_json, out_table, safe, say
 from pipelines.detect.states import CONFIRMED, GONE
 from pipelines.ingest import catalogue, formats
@@ -296,6 +295,8 @@ def _change_line(change: dict[str, Any]) -> tuple[str, ...]:
 
 def _move_line(move: dict[str, Any]) -> str:
     """Return one dependency that moved, and the first of its own changes."""
+    from changelog.moves import shown
+
     platform = f" ({move['platform']})" if move["platform"] else ""
     words = f"{move['dependency']} {shown(move['from'])} → {shown(move['to'])}{platform}"
     if not move["changes"]:

@@ -80,6 +80,18 @@ def test_other_spellings_of_one_image_are_one_build(image: str) -> None:
     assert (parse(image).engine, parse(image).version) == ("vllm", "0.11.0")
 
 
+@pytest.mark.parametrize(
+    "repo", ["ghcr.io/llm-d/llm-d-inference-sim", "ghcr.io/llm-d/llm-d-inference-scheduler", "lmsysorg/sglang-router"]
+)
+def test_a_neighbour_of_an_engine_is_no_engine(repo: str) -> None:
+    assert parse(f"{repo}:v0.5.0").engine is None
+
+
+@pytest.mark.parametrize(("repo", "engine"), [("ghcr.io/llm-d/llm-d-cuda-dev", "vllm"), ("lmsysorg/sglang-rocm", "sglang")])
+def test_where_an_image_runs_may_stand_in_its_name(repo: str, engine: str) -> None:
+    assert parse(f"{repo}:v0.5.0").engine == engine
+
+
 def test_a_digest_is_the_identity_and_a_tag_is_marked_as_one() -> None:
     assert parse(f"vllm/vllm-openai:v0.20.1@{DIGEST}").build_id == f"digest:{DIGEST}"
     assert parse(f"vllm/vllm-openai@{DIGEST}").tag is None

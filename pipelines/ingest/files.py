@@ -7,11 +7,8 @@ Belongs here: which run a record belongs to, and what is said of what was not re
 
 from __future__ import annotations
 
-import gc
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import accumulate
@@ -24,6 +21,7 @@ from changelog import files as upstream_files
 from changelog.facts import UpstreamFact, UpstreamFault
 from pipelines.ingest import formats, run_facts, runs, values
 from pipelines.ingest.assembling import ASKED
+from pipelines.ingest.collecting import no_collection
 from pipelines.ingest.excerpts import masked
 from pipelines.ingest.inputs import RUN_FILE, TEXT_SUFFIXES
 from pipelines.ingest.json_text import EXCERPT, Fault, Item, LeftOut
@@ -135,20 +133,8 @@ class _File:
 
 def read_chunk(chunk: Chunk) -> Outcome:
     """Return what the files of *chunk* hold; nothing that a file holds raises."""
-    with _no_collection():
+    with no_collection():
         return _Chunk(chunk).outcome()
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Keep Python from looking for cycles: records have none, and there are very many of them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _Chunk:

@@ -25,6 +25,7 @@ from changelog.facts import UpstreamFact, UpstreamFault
 from changelog.projects import project_of_file
 from pipelines.announcing import Announce
 from pipelines.ingest import formats
+from pipelines.ingest.collecting import no_collection
 from pipelines.ingest.corrections import restated
 from pipelines.ingest.files import (
     READING,
@@ -222,7 +223,8 @@ class _Course:
             yield outcome
         elif isinstance(entry, Repository):
             self.announce(entry.name)
-            yield from self._repository(entry, log)
+            with no_collection():
+                yield from self._repository(entry, log)
         else:
             self.announce(entry.name)
             self.intake.files += 1

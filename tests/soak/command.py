@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = (sys.executable, "-c", "from pipelines.cli import main; main()")
+PROGRAM = (sys.executable, "-c", "from pipelines.entry import run; run()")
 PATIENCE = 300.0
 """Seconds after which a command counts as hung; nothing here takes a tenth of it."""
 POLL = 0.00005
