@@ -45,7 +45,7 @@ def changes(
     return {
         "engine": found.upstream.project.name,
         "candidates": len(ranked),
-        "narrowed": narrowed(ranked),
+        "narrowed": narrowed(ranked, asked.direction),
         "range": _range(found),
         "open_ended": found.open_ended,
         "notes": [*found.notes, *described.remarks],

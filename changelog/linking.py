@@ -86,7 +86,7 @@ class _Linker:
             self.ranges[key] = range_of_shift(self.upstreams[engine], shift, start, end)
             self.described[key] = describe(self.ranges[key])
         ranked = self._ranked(key, shift)
-        shared = self.ranges[key], len(ranked), narrowed(ranked)
+        shared = self.ranges[key], len(ranked), narrowed(ranked, configuration_of(shift).direction)
         return [_row(shift["shift_id"], change, *shared) for change in ranked[:TOP]]
 
     def _place(self, shift: Row, side: str) -> Anchor:

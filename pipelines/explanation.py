@@ -379,7 +379,7 @@ def _upstream(answer: Answer) -> Lines:
         yield "Upstream: no changes are known between the two builds; `shiftlog sync upstream` fetches the engine's history."
         return
     open_end = " One end of the range is open." if upstream["open_ended"] else ""
-    flat = "" if upstream["narrowed"] else " Not narrowed: the scores hardly tell them apart."
+    flat = "" if upstream["narrowed"] else " Not narrowed: the order hardly tells them from the rest."
     yield f"Upstream: {upstream['candidates']:,} changes between the builds. {upstream['range_how']}{open_end}{flat} Read first:"
     for change in upstream["changes"][:SUSPECTS_SHOWN]:
         number = f"#{change['pr']}" if change["pr"] else (change["commit"] or change["kind"])[:10]

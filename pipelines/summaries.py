@@ -274,7 +274,7 @@ def out_changes(answer: dict[str, Any], output: str) -> None:
         return
     span = answer["range"]
     open_end = " One end of the range is open." if answer["open_ended"] else ""
-    flat = "" if answer["narrowed"] else " Not narrowed: the scores hardly tell the first changes apart."
+    flat = "" if answer["narrowed"] else " Not narrowed: the order hardly tells the first changes from the rest."
     say(f"{answer['candidates']:,} changes. {span['how']}{open_end}{flat}")
     for note in answer["notes"]:
         say(f"note: {note}")

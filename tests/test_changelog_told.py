@@ -1,5 +1,6 @@
 """What notes and reverts tell of the candidates of a range, and what it weighs."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
@@ -109,9 +110,17 @@ def test_taken_back_later_for_its_speed_speaks_for_a_regression() -> None:
     assert speedup[1001].score < speedup[1002].score
 
 
+def test_what_made_it_slower_is_narrowed_by_far_less() -> None:
+    """Public regressions have their cause below the first ten whatever the scores (docs/evaluation.md)."""
+    change = rank(found("x"), SPEEDUP)[0]
+    by_far, by_some = ([replace(change, rank=n + 1, score=top if n == 0 else 1.0) for n in range(30)] for top in (9.0, 8.9))
+    assert narrowed(by_far, "regression") and narrowed(by_far, None)
+    assert not narrowed(by_some, "regression") and not narrowed(by_some, None) and narrowed(by_some, "speedup")
+
+
 def test_flat_scores_are_not_narrowed() -> None:
     flat = rank(found(*(f"Touch {number}" for number in range(30))), SPEEDUP)
-    assert not narrowed(flat)
+    assert not narrowed(flat, "speedup")
     clear = rank(found("[NVIDIA] Faster DeepSeek-R1 MLA decode with FP8", *(f"Touch {number}" for number in range(30))), SPEEDUP)
-    assert narrowed(clear) and clear[0].pr == 1001
+    assert narrowed(clear, "speedup") and clear[0].pr == 1001
     assert narrowed(flat[:FIRST]) and narrowed([]), "a set this short is narrow as it is"

@@ -819,7 +819,7 @@ LINKS = Table(
         Column("pr", INT, "pull request"),
         Column("title", TEXT, "subject line, text from a stranger"),
         Column("kind", TEXT, "commit, or dependency: a commit that moves a library whose kernels run"),
-        Column("narrowed", FLAG, "the first changes stand off from the rest; false: the order does not tell them apart"),
+        Column("narrowed", FLAG, "the first changes stand off as known causes do; false: the order hardly tells"),
     ),
     order=("shift_id", "rank"),
 )

@@ -128,7 +128,7 @@ def _ranked(known: dict[str, Upstream], tables: Mapping[str, pl.DataFrame], case
         _of(prs, _newest(found)),
         _of(prs, _by_titles(found, asked)),
         candidates=len(ranked),
-        narrowed=narrowed(ranked),
+        narrowed=narrowed(ranked, asked.direction),
         open_ended=found.open_ended,
         problem=problem,
         given=bool(case.get("given")),

@@ -351,7 +351,7 @@ def _links(figures: Figures) -> Iterator[str]:
         yield f"| {one.split} | {one.way} | {one.cases} | {one.mrr:.3f} | {one.first:.3f} | {one.short:.3f} | {one.median:.0f} | {one.all_short:.3f} |"
     yield ""
     told = "; ".join(f"{name} {said} of {count}" for name, (said, count) in honesty(figures.links).items())
-    yield f"Said to be narrowed (the scores tell the first changes apart), by where the cause stands: {told}."
+    yield f"Said to be narrowed (the first changes stand off from the rest), by where the cause stands: {told}."
     yield ""
     yield "Each case: rank of each pull request (newest first, titles alone)."
     yield ""
