@@ -2,7 +2,8 @@
 
 The fleet is generated (`bench/fleet.py`): run folders in the shape and with the sparsity of real ones. Every step is a process of
 its own. Single times differ from machine to machine; ratios compare two steps of this run. `--runs 700` is quick, the default is
-a million records, `--large` adds the warehouse of ten million (needs about 20 GB of disk and most of an hour).
+a million records, `--large` adds the warehouse of ten million (needs about 20 GB of disk and most of an hour). `--history FOLDER`
+measures the reading of an upstream history instead: a real clone, which the project does not hold.
 """
 
 from __future__ import annotations
@@ -163,6 +164,31 @@ def large(folder: Path, slices: int) -> Iterator[Row]:
     yield f"disk of {records:,} records", f"{size(place) / 1024:.2f} GiB", ""
 
 
+def history(folder: Path, repository: str, project: str, begin: str, end: str) -> Iterator[Row]:
+    """Yield what reading a real history costs beside git's own listing of it, and what one link costs."""
+    floor = best(3, "git_log", repository)
+    firsts = [step("index", folder / f"history{number}", repository, project) for number in range(3)]
+    first = sorted(firsts, key=lambda done: done.seconds)[1]
+    again = best(3, "index", folder / "history0", repository, project)
+    linked = step("link", folder / "history0", project, begin, end)
+    yield "`git log` with paths, the whole history", f"{floor.seconds:.2f} s", f"{floor.said['bytes'] / 1024**2:.0f} MiB"
+    yield (
+        f"first index of {first.said['new']:,.0f} commits and tags, tables included (median of 3; start-up aside)",
+        f"{first.seconds:.2f} s",
+        f"{first.seconds / floor.seconds:.1f} × git alone; process {first.process_seconds:.2f} s; peak {first.peak_mb:,.0f} MB",
+    )
+    yield (
+        "nothing new (start-up aside)",
+        f"{again.seconds:.2f} s",
+        f"{again.seconds / first.seconds:.2f} × the first; process {again.process_seconds:.2f} s; {again.said['new']:.0f} new",
+    )
+    yield (
+        f"one link: rank {linked.said['candidates']:,.0f} changes, {begin} to {end} (median of 5)",
+        f"{linked.seconds * 1000:.0f} ms",
+        f"opening the history and the first link, once a process: {linked.said['opened']:.2f} s",
+    )
+
+
 def page(rows: list[Row]) -> str:
     """Return the page of results."""
     lines = "\n".join(f"| {what} | {value} | {ratio} |" for what, value, ratio in rows)
@@ -196,12 +222,23 @@ def main() -> None:
     parser.add_argument("--large", type=int, nargs="?", const=10, default=0, help="millions of records of the large warehouse")
     parser.add_argument("--folder", help="where to work; deleted afterwards [default: a temporary folder]")
     parser.add_argument("--page", default=str(PAGE), help="where the results are written")
+    parser.add_argument("--history", metavar="FOLDER", help="measure the reading of this clone of an upstream project instead")
+    parser.add_argument("--project", default="vllm", help="whose clone it is")
+    parser.add_argument(
+        "--range", nargs=2, default=("2025-11-20", "2025-12-20"), metavar=("FROM", "TO"), help="the link that is timed"
+    )
     chosen = parser.parse_args()
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="shiftlog-bench-", dir=chosen.folder) as name:
-        for row in measurements(Path(name), chosen.runs, chosen.large):
+        folder = Path(name)
+        if chosen.history:
+            found = history(folder, chosen.history, chosen.project, *chosen.range)
+        else:
+            found = measurements(folder, chosen.runs, chosen.large)
+        for row in found:
             rows.append(row)
-            Path(chosen.page).write_text(page(rows), "utf-8")  # at once, so that an end before the end leaves what was measured
+            if not chosen.history or chosen.page != str(PAGE):  # a history alone never takes the place of the whole page
+                Path(chosen.page).write_text(page(rows), "utf-8")  # at once, so that what was measured stays whatever follows
             print(" · ".join(row), file=sys.stderr, flush=True)
 
 

@@ -104,6 +104,72 @@ def latest(warehouse: str) -> Said:
     return {"seconds": time.perf_counter() - start, "rows": value.height}
 
 
+def git_log(repository: str) -> Said:
+    """The floor of reading a history: git lists every commit with its paths, as the reader asks it to."""
+    import subprocess
+
+    form = "--format=%x00%H%x00%P%x00%aI%x00%cI%x00%s%x00%b"
+    start = time.perf_counter()
+    command = (
+        "git",
+        "-C",
+        repository,
+        "log",
+        "-z",
+        "--reverse",
+        "--name-only",
+        "--no-renames",
+        "--diff-merges=first-parent",
+        form,
+    )
+    said = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    return {"seconds": time.perf_counter() - start, "bytes": len(said)}
+
+
+def index(warehouse: str, repository: str, project: str) -> Said:
+    """What `shiftlog ingest REPOSITORY --set engine=PROJECT` does: commits and tags to the log and to the tables."""
+    from pipelines.announcing import silent
+    from pipelines.following import Follower
+    from pipelines.ingest.files import Declared
+    from pipelines.ingest.intake import ingest as run_ingest
+    from warehouse.log import EventLog
+    from warehouse.store import Store
+
+    start = time.perf_counter()
+    events = EventLog(Store(warehouse))
+    tables = Follower(events)
+    declared = Declared(settings={"engine": project})
+    intake = run_ingest(
+        events, (repository,), declared, recorded_at=NOW, mirrors=Path(warehouse), announce=silent, fold=tables.fold
+    )
+    tables.settle()
+    return {"seconds": time.perf_counter() - start, "new": sum(intake.new.values())}
+
+
+def link(warehouse: str, project: str, begin: str, end: str) -> Said:
+    """Rank all changes of one range for one configuration; `opened`: the history and the first ranking, once a process."""
+    from statistics import median
+
+    from changelog.facets import Configuration
+    from changelog.ranges import find_range
+    from changelog.ranking import describe, rank
+    from changelog.upstream import open_upstream
+    from pipelines.projections import upstream
+    from warehouse.store import Store
+
+    start = time.perf_counter()
+    known = open_upstream(project, upstream(Store(warehouse)))
+    times, count = [], 0
+    for model in ("dsr1", "gptoss120b", "kimik2.5", "dsr1", "gptoss120b", "kimik2.5"):
+        asked = Configuration(hardware="b200", model=model, precision="fp4", direction="speedup", metric="tput_per_gpu")
+        before = time.perf_counter()
+        found = find_range(known, begin, end)
+        count = len(rank(found, asked, describe(found)))
+        times.append(time.perf_counter() - before)
+    opened = time.perf_counter() - start - sum(times[1:])
+    return {"seconds": median(times[1:]), "opened": opened, "candidates": count}
+
+
 def nights(warehouse: str, folder: str, number: str) -> Said:
     """Append *number* run folders one by one, tables included; says what the 10th and the last ten cost (medians)."""
     from statistics import median
@@ -128,7 +194,7 @@ def nights(warehouse: str, folder: str, number: str) -> Said:
 
 
 STEPS: dict[str, Callable[..., Said]] = {
-    step.__name__: step for step in (parse, parse_lines, log, ingest, tables, latest, nights)
+    step.__name__: step for step in (parse, parse_lines, log, ingest, tables, latest, git_log, index, link, nights)
 }
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ import polars as pl
 
 MIN_PREFIX = 7
 """Shortest abbreviated hash that is taken for one."""
+REMEMBERED = 16
+"""Sets of ancestors that are kept: one answer asks for those of the same ends again and again."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -40,6 +42,7 @@ class History:
         self._on_main = frozenset(self.main)
         self.made: dict[type, object] = {}
         """What others work out of this history once and for all, by its type."""
+        self._reached: dict[int, frozenset[int]] = {}
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -72,8 +75,17 @@ class History:
                 places[number] = max((places[parent] for parent in parents if parent < number), default=-1)
         return places
 
-    def reachable(self, start: int) -> set[int]:
+    def reachable(self, start: int) -> frozenset[int]:
         """Return a commit and all its known ancestors."""
+        found = self._reached.pop(start, None)
+        if found is None:
+            found = frozenset(self._walked(start))
+        self._reached[start] = found  # the last that was asked for stands last
+        if len(self._reached) > REMEMBERED:
+            del self._reached[next(iter(self._reached))]
+        return found
+
+    def _walked(self, start: int) -> set[int]:
         seen = {start}
         waiting = [start]
         while waiting:

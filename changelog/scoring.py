@@ -241,6 +241,8 @@ def _foreign(facet: Facet, topic: Topic, paths: int, own: bool, alone: bool) -> 
 
 
 def _natures(asking: Question, match: Match) -> Iterator[Evidence]:
+    if not match.natures and not match.places:
+        return
     for nature in natures():
         word, places = match.natures.get(nature.name), match.places.get(nature.name)
         if (word is None and not places) or any(other in match.natures for other in nature.unless):

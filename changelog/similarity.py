@@ -78,9 +78,14 @@ class Words:
         asked = self._known(query)
         if not asked:
             return [Fit(0.0, ())] * len(self.documents)
-        shares = np.round(np.minimum(self.scores(asked) / FULL, 1.0), 6)
-        rarest = sorted(asked, key=lambda word: (self._count[word], word))
-        return [Fit(float(share), _common(rarest, own)) for share, own in zip(shares, self._sets, strict=True)]
+        shares = np.round(np.minimum(self.scores(asked) / FULL, 1.0), 6).tolist()
+        wanted = frozenset(asked)
+        common = [wanted & own for own in self._sets]
+        count = Counter(word for words in common for word in words)
+        rarest = {word: place for place, word in enumerate(sorted(asked, key=lambda word: (count[word], word)))}
+        return [
+            Fit(share, tuple(sorted(words, key=rarest.__getitem__)[:SHOWN])) for share, words in zip(shares, common, strict=True)
+        ]
 
     def scores(self, query: Iterable[str]) -> np.ndarray:
         """Return the BM25 score of every candidate, not below 0."""
@@ -90,11 +95,11 @@ class Words:
         return np.asarray(self._index.get_scores(asked), dtype=np.float64)
 
     def _known(self, query: Iterable[str]) -> list[str]:
-        return sorted(set(query) & set(self._count))
+        return sorted(self._vocabulary & set(query))
 
     @cached_property
-    def _count(self) -> Counter[str]:
-        return Counter(word for own in self._sets for word in sorted(own))
+    def _vocabulary(self) -> frozenset[str]:
+        return frozenset().union(*self._sets)
 
     @cached_property
     def _sets(self) -> list[frozenset[str]]:
@@ -122,7 +127,3 @@ def plain_words(terms: Iterable[str]) -> frozenset[str]:
     """
     spelled = (_OPTIONAL.sub("", term) for term in terms)
     return frozenset(word for term in spelled if _PLAIN.fullmatch(term) for word in words_of([term]))
-
-
-def _common(rarest: list[str], own: frozenset[str]) -> tuple[str, ...]:
-    return tuple(word for word in rarest if word in own)[:SHOWN]
