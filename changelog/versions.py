@@ -77,6 +77,7 @@ def resolve_version(upstream: Upstream, text: str) -> Anchor:
     built_from = _commit_of_version(upstream, text, tagged)
     if built_from is not None:
         return built_from
+    tagged = _as_known(upstream, tagged)
     rows = upstream.releases.filter(pl.col("version") == tagged).to_dicts()
     steps: tuple[Callable[[], Anchor | None], ...] = (
         lambda: _by_commit(upstream, text, tagged, rows, "tag", "commit", "git tag of", "high"),
@@ -90,6 +91,15 @@ def resolve_version(upstream: Upstream, text: str) -> Anchor:
     )
     found = next((anchor for anchor in (step() for step in steps) if anchor is not None), None)
     return found or unknown(text, _why_unknown(upstream, tagged, rows), tagged)
+
+
+def _as_known(upstream: Upstream, version: str) -> str:
+    """Return *version* as the known releases spell it: 0.26 is 0.26.0 (PEP 440 counts them equal)."""
+    known: list[str] = upstream.releases["version"].unique().sort().to_list()
+    if version in known:
+        return version
+    meant = Version(version)
+    return next((one for one in known if normal_version(one) and Version(one) == meant), version)
 
 
 def _commit_of_version(upstream: Upstream, text: str, version: str) -> Anchor | None:

@@ -127,6 +127,11 @@ def test_evidence_is_taken_in_order() -> None:
     assert "upload" in found.how and "last main commit not after it" in found.how
 
 
+@pytest.mark.parametrize(("asked", "told"), [("0.26", "0.26.0"), ("v0.26.0", "0.26"), ("0.26.0rc1", "0.26rc1")])
+def test_equal_versions_are_one_whatever_zeros_they_have(asked: str, told: str) -> None:
+    assert resolve(upstream(line(8), release(told, "tag", commit=3)), asked).commit == name(3)
+
+
 def test_a_commit_that_the_history_lacks_gives_way_to_the_next_evidence() -> None:
     found = resolve(upstream(line(8), release("1.0", "tag", commit=77, day=3.5)), "1.0")
     assert (found.commit, found.confidence) == (name(3), "low")
