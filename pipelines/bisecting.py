@@ -21,6 +21,7 @@ from changelog.bisect import Halving, Level, expected_runs
 from changelog.linking import placed, range_for
 from changelog.nightly import Nightly, nightlies
 from changelog.ranges import Range, find_range
+from changelog.sightings import tag_log
 from changelog.upstream import Upstream, open_upstream
 from changelog.versions import resolve
 from pipelines.answers import SHORTEST_PREFIX
@@ -139,15 +140,16 @@ def _halving(shift: Row, found: Range) -> Halving:
 def _measured(store: Store, upstream: Upstream, halving: Halving, shift: Row) -> list[Result]:
     """Return what runs of the curve on builds between the ends say, one result a build."""
     live = store.scan("points").filter(pl.col("retraction").is_null() & (pl.col("curve_id") == shift["curve_id"]))
-    observations = observe(store.collect("points", live.select(COLUMNS)), ()).get(shift["curve_id"], [])
+    points, tags = store.collect("points", live.select(COLUMNS)), tag_log(store.read("images"))
+    observations = observe(points, (), tags=tags).get(shift["curve_id"], [])
     sides = {side: _side(observations, shift, side) for side in ("from", "to")}
     shares: dict[str, list[float]] = {}
-    known: dict[str, Observation] = {}
+    known: dict[str, list[Observation]] = {}
     for observation in observations:
         share = _share(observation, sides["from"], sides["to"])
         if share is not None and observation.build_id not in (shift["from_build_id"], shift["to_build_id"]):
             shares.setdefault(observation.build_id, []).append(share)
-            known[observation.build_id] = observation
+            known.setdefault(observation.build_id, []).append(observation)
     return [_of_runs(upstream, halving, known[build], shares[build]) for build in sorted(shares)]
 
 
@@ -170,13 +172,16 @@ def _share(one: Observation, old: Observation | None, new: Observation | None) -
     return None
 
 
-def _of_runs(upstream: Upstream, halving: Halving, observation: Observation, shares: list[float]) -> Result:
-    share = median(shares)
+def _of_runs(upstream: Upstream, halving: Halving, observations: list[Observation], shares: list[float]) -> Result:
+    observation, share = observations[-1], median(shares)
     level = Level.OLD if share <= OLD_BELOW else Level.NEW if share >= NEW_ABOVE else Level.SKIP
+    name = observation.image_ref or observation.build_id
     anchor = placed(upstream, observation.image_ref, observation.image_digest, observation.engine_version)
     runs = f"{len(shares)} runs" if len(shares) > 1 else "one run"
     how = f"measured: {runs}, {share:.0%} of the way"
-    return _placed(upstream, halving, observation.image_ref or observation.build_id, anchor, level, how)
+    if not all(one.same_build(observation) for one in observations):
+        return Result(name, anchor, None, level, f"{how}; its tag moved in between, so these are two images")
+    return _placed(upstream, halving, name, anchor, level, how)
 
 
 def _given(upstream: Upstream, halving: Halving, given: Iterable[tuple[str, Level]]) -> Iterable[Result]:

@@ -18,6 +18,7 @@ from pipelines.ingest.sides import Declared
 from tests.records import sweep, write_run
 from tests.repositories import Repository
 from warehouse.errors import InputError
+from warehouse.events import ImageResolved, Source, event_of
 from warehouse.log import EventLog
 from warehouse.store import Store
 
@@ -105,6 +106,32 @@ def test_an_image_that_the_warehouse_knows_is_run_first(fleet: Fleet) -> None:
     assert answer["next"]["commit"] == fleet.hashes[5]
     assert answer["next"]["images"] == [IMAGE.format("0.91.0")] and answer["next"]["halves"] == [5, 11]
     assert answer["images"] == [{"commit": fleet.hashes[5], "images": [IMAGE.format("0.91.0")]}]
+
+
+def test_a_tag_that_moved_between_its_runs_parts_nothing(fleet: Fleet) -> None:
+    image = NIGHTLY.format(fleet.hashes[8])
+    fleet.measure(image, 1.0)
+    night = fleet.night
+    fleet.measure(image, 1.001)
+    assert [result["used"] for result in fleet.bisect()["results"]] == [True]
+    for digest, day in (("a" * 64, night - 1), ("b" * 64, night)):
+        seen = datetime(2026, 2, day, 12, tzinfo=UTC)
+        fleet.log.append(
+            [event_of(image_seen(image, digest, seen), occurred_at=seen, recorded_at=NOW, source=Source(name="hub"))]
+        )
+    (result,) = fleet.bisect()["results"]
+    assert not result["used"] and "its tag moved in between" in result["how"]
+
+
+def image_seen(image: str, digest: str, seen: datetime) -> ImageResolved:
+    told = f"sha256:{digest}"
+    return ImageResolved(
+        image_ref=image,
+        image_digest=told,
+        seen_at=f"{seen:%Y-%m-%dT%H:%M:%SZ}",
+        media_type="application/json",
+        manifest_digest=told,
+    )
 
 
 def test_results_that_do_not_fit_are_said(fleet: Fleet) -> None:
