@@ -88,16 +88,18 @@ def rank(
 ) -> list[RankedChange]:
     """Return every candidate, by score, then the later first, then by hash. *breadth*: what else moved between the two builds."""
     said = described or describe(found)
-    commits, project = found.commits, found.upstream.project
+    history, project = found.upstream.history, found.upstream.project
     asking = question(project, configuration, breadth)
-    titles: list[str] = commits["title"].to_list()
     fits = said.words.fits(words_asked_for(configuration))
     weighed = [weigh(asking, *one) for one in zip(said.commits, said.told, fits, strict=True)]
     scores = [round(sum(piece.weight for piece in pieces), 4) + 0.0 for pieces in weighed]
-    hashes: list[str] = commits["commit"].to_list()
-    dates: list[datetime] = commits["committer_date"].to_list()
+    commits = found.commits
+    titles: list[str] = commits["title"].to_list()
     requests: list[int | None] = commits["pr"].to_list()
-    order = sorted(range(len(titles)), key=lambda place: (-scores[place], -dates[place].timestamp(), hashes[place]))
+    hashes = [history.hashes[number] for number in found.numbers]
+    dates = [history.dates[number] for number in found.numbers]
+    order = sorted(range(len(hashes)), key=hashes.__getitem__)
+    order.sort(key=lambda place: (scores[place], dates[place]), reverse=True)
     return [
         RankedChange(
             rank=number,

@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from changelog.breadth import Breadth
-from changelog.facets import Configuration, Facet, asked_facets, exact_title, facets, kin, natures, registry, vendor_of
+from changelog.facets import Configuration, Facet, Nature, asked_facets, exact_title, facets, kin, natures, registry, vendor_of
 from changelog.gains import Gain, gains
 from changelog.implied import fitting
 from changelog.matching import Match, Topic
@@ -154,7 +155,8 @@ def weigh(asking: Question, commit: Commit, told: Told = NOTHING, fit: Fit | Non
 
 def moves_dependency(subject: Subject) -> bool:
     """Say whether a subject line moves a library whose kernels or schedules a token passes through."""
-    return any(subject.dependency in entry["words"] for entry in registry()["dependency"].values())
+    named = subject.dependency
+    return named is not None and any(named in entry["words"] for entry in registry()["dependency"].values())
 
 
 def _topics(asking: Question, match: Match, moved: bool) -> Iterator[Evidence]:
@@ -241,10 +243,8 @@ def _foreign(facet: Facet, topic: Topic, paths: int, own: bool, alone: bool) -> 
 
 
 def _natures(asking: Question, match: Match) -> Iterator[Evidence]:
-    if not match.natures and not match.places:
-        return
-    for nature in natures():
-        word, places = match.natures.get(nature.name), match.places.get(nature.name)
+    for name in {**match.natures, **match.places}:
+        nature, word, places = _nature(name), match.natures.get(name), match.places.get(name)
         if (word is None and not places) or any(other in match.natures for other in nature.unless):
             continue
         weight = nature.weights[asking.direction]
@@ -252,6 +252,11 @@ def _natures(asking: Question, match: Match) -> Iterator[Evidence]:
             yield Evidence(weight, f"{_guess(weight)}title {nature.words} (“{word}”)")
         elif places and weight:
             yield Evidence(weight, f"{_against(weight)}{nature.words}: {_some(places)}")
+
+
+@cache
+def _nature(name: str) -> Nature:
+    return next(nature for nature in natures() if nature.name == name)
 
 
 def _guess(weight: float) -> str:
@@ -314,7 +319,7 @@ def _words(fit: Fit | None) -> list[Evidence]:
 
 def _dependency(asking: Question, subject: Subject) -> list[Evidence]:
     """A library whose kernels run moved; one of another vendor says nothing here (its name counts against already)."""
-    for entry in registry()["dependency"].values():
+    for entry in registry()["dependency"].values() if subject.dependency is not None else ():
         if subject.dependency in entry["words"] and entry.get("vendor") in (None, asking.vendor or entry.get("vendor")):
             words = f"moves {subject.dependency} to {subject.dependency_version}, whose kernels the engine runs"
             return [Evidence(registry()["further"]["dependency"][asking.direction], words)]
