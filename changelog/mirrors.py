@@ -3,7 +3,8 @@
 One process at a time works on a mirror; a lock that the system takes back when a process dies says which. A clone takes its final
 name when it is whole, so that there is no half mirror. What a killed fetch left behind (git's own lock files) is cleared first.
 
-Belongs here: where a mirror is, making and refreshing it. Does not: running git (`changelog.git` hands it in), reading commits.
+Belongs here: where a mirror is, making and refreshing it. Does not: running git (`changelog.git_command`), reading
+commits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pinned dependencies out of a project's own tree, as facts: at every release, and at every commit of main that moved one.
 
 With both, what any build ran on is known: the pins of its release, else those that main had at its commit. Belongs here: which
-commits are read, and the facts. Does not: what a file means (`changelog.pin_files`), running git (`changelog.git`).
+commits are read, and the facts. Does not: what a file means (`changelog.pin_files`), running git (`changelog.git_command`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from changelog.facts import UpstreamFact, line_of
-from changelog.git import bring_contents, changed_files, contents_at
+from changelog.git_contents import bring_contents, changed_files, contents_at
 from changelog.pin_files import MAX_TEXT, Pins, pin_files, read_pins
 from changelog.projects import Project
 from warehouse.clock import parse_instant

@@ -1,6 +1,6 @@
 """What a commit changed of how a benchmark launches its configurations: evidence that words about it are not.
 
-Belongs here: changed lines of configurations and launch scripts. Does not: running git (`changelog.git`), words
+Belongs here: changed lines of configurations and launch scripts. Does not: running git (`changelog.git_command`), words
 (`changelog.recipe_kinds`).
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from changelog.benchmarks import Benchmark
-from changelog.git import changed_lines
+from changelog.git_contents import changed_lines
 
 Touched = Literal["image", "more"]
 IMAGE: Touched = "image"

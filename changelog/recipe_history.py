@@ -2,7 +2,7 @@
 
 Successive versions of the file are compared by what their entries say, so that an entry that was moved, laid out anew, edited
 under its own pull request or given its number later is no new one. Belongs here: that comparison. Does not: running git
-(`changelog.git`), the file's syntax (`changelog.recipe_files`).
+(`changelog.git_contents`), the file's syntax (`changelog.recipe_files`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from changelog.benchmarks import Benchmark
 from changelog.facts import MAX_EXCERPT, UpstreamFact, UpstreamFault, instant_of, line_of
-from changelog.git import contents_folder, versions_of_file
+from changelog.git_contents import contents_folder, versions_of_file
 from changelog.recipe_diffs import Touched, touched
 from changelog.recipe_entries import LogEntry, PullRequest, Text, pull_request
 from changelog.recipe_files import dating, parsed, pieces

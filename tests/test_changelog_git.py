@@ -15,7 +15,8 @@ from threading import Thread
 import pytest
 
 from changelog.facts import MAX_PATHS, UpstreamFact, UpstreamFault
-from changelog.git import CHUNK, MAX_FIELD, is_url, read_repository
+from changelog.git import MAX_FIELD, is_url, read_repository
+from changelog.git_command import CHUNK
 from changelog.mirrors import mirror_folder
 from changelog.ranges import Range, find_range
 from changelog.tables import EVENT_OF_TABLE, read_table
