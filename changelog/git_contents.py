@@ -104,7 +104,7 @@ def contents_at(folder: Path, wanted: Sequence[tuple[str, str]]) -> list[bytes |
 
 
 def bring_contents(folder: Path, paths: Sequence[str], commits: Sequence[str]) -> None:
-    """Fetch what a mirror without contents lacks of *paths*, along main and at *commits*; a clone of the user's is left alone.
+    """Fetch what a mirror of our own lacks of *paths*, along main and at *commits*. Never for a clone that others configured.
 
     One fetch for all: git by itself would ask for each file anew.
     """

@@ -24,6 +24,7 @@ MAX_VALUE = 300
 MAX_LOOKED_AT = 2_000
 """Labels and variables of one configuration that are looked at."""
 SOURCE = "org.opencontainers.image.source"
+REF_NAME = "org.opencontainers.image.ref.name"
 _COMMIT = re.compile(r"(?!20[0-9]{6}(?:[0-9]{4}){0,2}$)(?:[0-9a-f]{7,40}|[0-9a-f]{64})")
 """A hash, in full or cut short; a day, or a day and a time, is none."""
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]{1,4000}@")
@@ -76,10 +77,23 @@ def _keys(what: str, values: Mapping[str, str], image: ImageReference) -> list[s
     """
     rules = _rules().names[what]
     own = list(rules.get(image.engine or "", ()))
-    source = values.get(SOURCE, "")
-    general = image.wrapper is None and (not source or project_of_url(source) in (None, image.engine))
-    names = [*own, *(rules["general"] if general else ())]
+    names = [*own, *(rules["general"] if _speaks_of(image, values, what) else ())]
     return [name for name in names if values.get(name, "").lower() not in _rules().nothing]
+
+
+def _speaks_of(image: ImageReference, values: Mapping[str, str], what: str) -> bool:
+    """Say whether the general labels speak of the engine: those of a base image are handed on (`22.04`, of ubuntu).
+
+    A source that is the engine's repository says so. Without a source a revision may still be the engine's. A version is only the
+    name of a tag, and is none where a base has left its name beside it.
+    """
+    if image.wrapper is not None:
+        return False
+    source, handed_on = values.get(SOURCE, ""), bool(values.get(REF_NAME))
+    if source:
+        own = image.engine is not None and project_of_url(source) == image.engine
+        return own and not (what == "version" and handed_on)
+    return what == "commit" and not handed_on
 
 
 def _is_commit(value: str) -> bool:

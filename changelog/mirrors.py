@@ -18,22 +18,31 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from changelog.facts import line_of
-from warehouse.errors import UpstreamError
+from warehouse.canonical import text_id
+from warehouse.errors import InputError, UpstreamError
 
 Told = Callable[[str], None]
 """Is told one line."""
 Git = Callable[..., str]
 """Runs git: folder, arguments, `told` for its progress; raises UpstreamError where git fails."""
+HASH_SHOWN = 12
+"""Hex digits of a URL's hash in the name of its mirror."""
 WHILE_WAITING = 0.5
 """Seconds that another process may hold a mirror before we say that we wait for it."""
+_CREDENTIALS = re.compile(r"//[^/@\s]+@")
+_SECRET = re.compile(r"https?://[^/@\s]+@|[a-z]+://[^/@\s]*:[^/@\s]*@")
 _LITTER = ("**/*.lock", "objects/pack/tmp_*", "objects/*/tmp_obj_*")
 """What git leaves in a repository when it is killed."""
 
 
 def mirror_folder(url: str, mirrors: Path) -> Path:
-    """Return where the mirror of *url* is kept: a name made of its letters and digits only, so that it stays below *mirrors*."""
-    name = re.sub(r"[^A-Za-z0-9]+", "-", re.sub(r"^[a-z]+://", "", url)).strip("-").lower()
-    return mirrors / f"{name[:150] or 'repository'}.git"
+    """Return where the mirror of *url* is kept: a name of letters and digits, so that it stays below *mirrors*, and its hash.
+
+    The hash is of the very URL, because `a/b` and `a-b` are two repositories.
+    """
+    bare = _CREDENTIALS.sub("//", url)
+    name = re.sub(r"[^A-Za-z0-9]+", "-", re.sub(r"^[a-z]+://", "", bare)).strip("-").lower()
+    return mirrors / f"{name[:80].strip('-') or 'repository'}-{text_id(bare)[:HASH_SHOWN]}.git"
 
 
 def nobody(_line: str) -> None:
@@ -46,8 +55,11 @@ def mirrored(
     """Return the folder of the mirror of *url* below *mirrors*, made or brought up to date by *git*.
 
     Where that cannot be done and a mirror is there, it is taken as it is, and *warned* hears why; UpstreamError where there is
-    none. *told* hears of progress and of waiting. *sparing*: what a fetch leaves out (`--filter=blob:none`).
+    none, InputError for a URL with a password. *told* hears of progress and of waiting. *sparing*: what a fetch leaves out
+    (`--filter=blob:none`).
     """
+    if _SECRET.match(url):
+        raise InputError(f"{_named(url)}: holds a name or password, which git would keep on disk; use git's credential helper")
     mirrors = mirrors.resolve()  # git runs in it, where a relative path would mean another place
     folder = mirror_folder(url, mirrors)
     mirrors.mkdir(parents=True, exist_ok=True)
@@ -92,7 +104,7 @@ def _refresh(url: str, folder: Path, git: Git, sparing: tuple[str, ...], told: T
 
 def _named(url: str) -> str:
     """Return a URL as it may be told: without credentials."""
-    return line_of(re.sub(r"//[^/@\s]+@", "//", url), 200)
+    return line_of(_CREDENTIALS.sub("//", url), 200)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ commits are read, and the facts. Does not: what a file means (`changelog.pin_fil
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 
 from changelog.facts import UpstreamFact, line_of
@@ -14,21 +15,26 @@ from changelog.git_contents import bring_contents, changed_files, contents_at
 from changelog.pin_files import MAX_TEXT, Pins, pin_files, read_pins
 from changelog.projects import Project
 from warehouse.clock import parse_instant
+from warehouse.errors import InputError
 from warehouse.events import DependencyPinned
 
 NOTHING = "none"
 """Version of a dependency that a commit dropped."""
 
 
-def read_pinned(folder: Path, owner: Project, releases: Mapping[str, str]) -> Iterator[UpstreamFact]:
+def read_pinned(
+    folder: Path, owner: Project, releases: Mapping[str, str], *, mirror: bool = False
+) -> Iterator[UpstreamFact]:
     """Yield what the tree of *owner* in *folder* pins: on main as it changes, then at *releases* (commit by version).
 
-    Raises UpstreamError where git fails, or where a clone has no contents and cannot fetch them.
+    Of a *mirror* of our own what it lacks is fetched first. Nothing is ever fetched into a clone of a user's: its configuration
+    names programs that a fetch runs. Raises UpstreamError where git fails, or where contents are lacking.
     """
     paths = [file.path for file in pin_files(owner.name)]
     if not paths:
         return
-    bring_contents(folder, paths, sorted(set(releases.values())))
+    if mirror:
+        bring_contents(folder, paths, sorted(set(releases.values())))
     yield from _along_main(folder, owner)
     yield from _at_releases(folder, owner, releases)
 
@@ -43,10 +49,18 @@ def _along_main(folder: Path, owner: Project) -> Iterator[UpstreamFact]:
         before[path] = now
         moved = {key: value for key, value in now.items() if old.get(key) != value}
         moved |= dict.fromkeys((key for key in old if key not in now), NOTHING)
-        when = parse_instant(date, "committer_date")
+        when = _when(date)
         for (dependency, platform), version in sorted(moved.items(), key=str):
             payload = _pinned(owner, commit, dependency, version, platform, path)
             yield UpstreamFact(payload, when, when, f"{path} at {commit[:12]}")
+
+
+def _when(date: str) -> datetime | None:
+    """Return when a commit landed; None where its date is none (the commit itself is told as a fault by who reads commits)."""
+    try:
+        return parse_instant(date, "committer_date")
+    except InputError:
+        return None
 
 
 def _at_releases(folder: Path, owner: Project, releases: Mapping[str, str]) -> Iterator[UpstreamFact]:

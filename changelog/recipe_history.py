@@ -67,7 +67,12 @@ def facts(
         history.take(version)
     changed = touched_by(list(dict.fromkeys(added.version.commit for added in history.added if not added.bulk)))
     for added in history.added:
-        when = instant_of(added.version.committed_at, "committer date")
+        place = f"commit {added.version.commit[:12]}"
+        try:
+            when = instant_of(added.version.committed_at, "committer date")
+        except InputError as error:
+            yield UpstreamFault(place, f"{place}: {line_of(str(error), 300)}", line_of(_shown(added.entry), MAX_EXCERPT))
+            continue
         payload = added.entry.told(
             base_ref=added.version.parents[0] if added.version.parents else None,
             head_ref=added.version.commit,
@@ -75,8 +80,12 @@ def facts(
             dated_by="bulk" if added.bulk else "commit",
             touched=changed.get(added.version.commit),
         )
-        yield UpstreamFact(payload, when, when, f"commit {added.version.commit[:12]}")
+        yield UpstreamFact(payload, when, when, place)
     yield from history.faults
+
+
+def _shown(entry: LogEntry) -> str:
+    return " ".join((*entry.config_keys, *entry.description))
 
 
 def _text(data: bytes | None) -> str | None:

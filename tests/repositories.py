@@ -22,11 +22,13 @@ class Repository:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.day = 0
+        self.at: str | None = None
+        """Date in git's spelling that the next commands have instead of their day."""
         folder.mkdir(parents=True)
         self.run("init", "-q", "-b", "main")
 
     def run(self, *arguments: str) -> str:
-        date = (START + timedelta(days=self.day)).isoformat()
+        date = self.at or (START + timedelta(days=self.day)).isoformat()
         when = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
         done = subprocess.run(["git", *arguments], cwd=self.folder, env=QUIET | WHO | when, capture_output=True, check=True)
         return done.stdout.decode("utf-8", "replace").strip()

@@ -327,6 +327,20 @@ def test_mirrors_stay_in_their_folder(url: str, tmp_path: Path) -> None:
     assert mirror_folder(url, tmp_path).resolve().parent == tmp_path.resolve()
 
 
+def test_every_url_has_a_mirror_of_its_own(tmp_path: Path) -> None:
+    urls = ["file:///srv/a/b", "file:///srv/a-b", "file:///srv/A/b", f"file:///{'x' * 200}/1", f"file:///{'x' * 200}/2"]
+    assert len({mirror_folder(url, tmp_path).name.lower() for url in urls}) == len(urls)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://me:SECRET@example.invalid/x", "https://SECRET@example.invalid/x", "ssh://a:SECRET@b.invalid/x"]
+)
+def test_a_url_with_a_password_is_refused_and_left_nowhere(url: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="credential helper") as refused:
+        facts(url, tmp_path / "mirrors")
+    assert "SECRET" not in str(refused.value) and not list(tmp_path.rglob("*"))
+
+
 def test_refs_with_other_line_ends_in_their_names(repository: Repository) -> None:
     first = repository.commit("first (#1)")
     for name in ("v1.0.0", "odd\u2028tag", "odd\u0085tag"):

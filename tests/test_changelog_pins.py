@@ -249,10 +249,10 @@ def test_a_mirror_without_contents_fetches_them_in_one_go(engine: Engine, tmp_pa
     mirrors = tmp_path / "mirrors"
     list(read_repository(url, "sglang", mirrors))
     (mirror,) = [place for place in mirrors.iterdir() if place.is_dir() and place.name.endswith(".git")]
-    own = list(read_pinned(mirror, project("sglang"), {"0.5.5": engine.first}))
+    own = list(read_pinned(mirror, project("sglang"), {"0.5.5": engine.first}, mirror=True))
     assert own == list(read_pinned(engine.engine.folder, project("sglang"), {"0.5.5": engine.first}))
     engine.engine.folder.rename(tmp_path / "away")
-    assert list(read_pinned(mirror, project("sglang"), {"0.5.5": engine.first})) == own
+    assert list(read_pinned(mirror, project("sglang"), {"0.5.5": engine.first}, mirror=True)) == own
 
 
 def test_a_mirror_without_contents_and_without_its_origin_says_so(engine: Engine, tmp_path: Path) -> None:
@@ -262,7 +262,36 @@ def test_a_mirror_without_contents_and_without_its_origin_says_so(engine: Engine
     (mirror,) = [place for place in mirrors.iterdir() if place.is_dir() and place.name.endswith(".git")]
     engine.engine.folder.rename(tmp_path / "away")
     with pytest.raises(UpstreamError):
-        list(read_pinned(mirror, project("sglang"), {}))
+        list(read_pinned(mirror, project("sglang"), {}, mirror=True))
+
+
+def test_nothing_is_fetched_into_a_clone_of_the_users(engine: Engine, tmp_path: Path) -> None:
+    """Its configuration names the program that a fetch would run."""
+    clone = engine.engine
+    clone.run("config", "remote.origin.url", str(tmp_path / "nowhere"))
+    clone.run("config", "remote.origin.promisor", "true")
+    clone.run("config", "remote.origin.uploadpack", f"touch {tmp_path / 'ran'};")
+    blob = clone.run("rev-parse", "HEAD:docker/rocm.Dockerfile").strip()
+    (clone.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(UpstreamError, match="clone it whole"):
+        list(read_pinned(clone.folder, project("sglang"), {}))
+    assert not (tmp_path / "ran").exists()
+    with pytest.raises(UpstreamError):  # as it would in a mirror of our own, whose configuration is ours
+        list(read_pinned(clone.folder, project("sglang"), {}, mirror=True))
+    assert (tmp_path / "ran").exists()
+
+
+def test_a_commit_with_an_impossible_date_ends_nothing(tmp_path: Path) -> None:
+    engine = Repository(tmp_path / "sglang")
+    engine.commit("start", **{"docker/rocm.Dockerfile": ROCM.format("a", "b", "c")})
+    engine.at = "@1767225600 +9959"
+    engine.commit("odd", **{"docker/rocm.Dockerfile": ROCM.format("a2", "b", "c")})
+    engine.at = None
+    last = engine.commit("last", **{"docker/rocm.Dockerfile": ROCM.format("a3", "b", "c")})
+    facts = list(read_pinned(engine.folder, project("sglang"), {}))
+    told = [fact.payload for fact in facts if isinstance(fact.payload, DependencyPinned)]
+    assert {pin.dependency_version for pin in told if pin.dependency == "aiter"} >= {"a", "a2", "a3"}
+    assert {fact.occurred_at is None for fact, pin in zip(facts, told, strict=True) if pin.version == last} == {False}
 
 
 def test_every_project_that_pins_is_known() -> None:

@@ -93,9 +93,10 @@ def _has_pins(request: Request, owner: Project) -> bool:
 
 def _pins(request: Request, owner: Project) -> Iterator[UpstreamFact]:
     location = _location(request, owner.name, owner.repositories)
-    folder = mirror_folder(location, request.mirrors) if is_url(location) else Path(location)
+    mirror = is_url(location)
+    folder = mirror_folder(location, request.mirrors) if mirror else Path(location)
     if folder.is_dir():
-        yield from read_pinned(folder, owner, _anchored(request, owner))
+        yield from read_pinned(folder, owner, _anchored(request, owner), mirror=mirror)
 
 
 def _anchored(request: Request, owner: Project) -> dict[str, str]:
