@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 Metric = Literal["throughput", "ttft", "tpot", "e2e", "latency", "memory"]
@@ -210,15 +211,33 @@ def _direction(metric: Metric | None, around: str, part: str, sign: str) -> int:
         return 1 if _MENDS.search(before) else -1
     if _GOOD.search(part) or _GOOD.search(after):
         return 1
-    for words in (after, part, before[-_NEAR:], before):
+    own = _own_clauses(before, metric)
+    for words in (after, part, sign, own[-_NEAR:], own):
+        if words in ("+", "-"):
+            if sign == "-" or metric != "e2e":
+                return 1 if (sign == "-") == smaller_is_better else -1
+            continue
         less, more = _LESS.search(words), _MORE.search(words)
         if bool(less) != bool(more):
             return 1 if bool(less) == smaller_is_better else -1
         if _GOOD.search(words):
             return 1
-    if sign and (sign == "-" or metric != "e2e"):
-        return 1 if (sign == "-") == smaller_is_better else -1
     return 1
+
+
+def _own_clauses(before: str, metric: Metric | None) -> str:
+    """Return the end of a sentence that speaks of a number behind it: clauses of the same metric, without a number of their own.
+
+    In "reduces overhead, 1.3x throughput" nothing says that throughput is less.
+    """
+    start = len(before)
+    ends = [0, *(match.end() for match in _BEFORE_END.finditer(before)), len(before)]
+    for since, until in reversed(list(pairwise(ends))):
+        clause = before[since:until]
+        if _NUMBER.search(clause) or _metric(clause) != metric:
+            break
+        start = since
+    return before[start:]
 
 
 def _percent(value: str, factors: bool, metric: Metric | None, sign: int) -> float:

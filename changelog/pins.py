@@ -22,9 +22,7 @@ NOTHING = "none"
 """Version of a dependency that a commit dropped."""
 
 
-def read_pinned(
-    folder: Path, owner: Project, releases: Mapping[str, str], *, mirror: bool = False
-) -> Iterator[UpstreamFact]:
+def read_pinned(folder: Path, owner: Project, releases: Mapping[str, str], *, mirror: bool = False) -> Iterator[UpstreamFact]:
     """Yield what the tree of *owner* in *folder* pins: on main as it changes, then at *releases* (commit by version).
 
     Of a *mirror* of our own what it lacks is fetched first. Nothing is ever fetched into a clone of a user's: its configuration

@@ -148,3 +148,20 @@ def test_any_text_gives_bounded_claims(text: str) -> None:
         assert 0 < abs(gain.high_pct) <= 10_000 and len(gain.words) <= MAX_WORDS
         assert gain.low_pct is None or abs(gain.low_pct) <= abs(gain.high_pct)
         assert gain.low_pct is None or gain.low_pct * gain.high_pct >= 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("30% lower TTFT, 1.5x throughput", {"ttft": 30.0, "throughput": 50.0}),
+        ("lower latency and 1.5x throughput", {"throughput": 50.0}),
+        ("reduce memory 20%, 1.3x throughput", {"memory": 20.0, "throughput": 30.0}),
+        ("TTFT reduced 30%, throughput +20%", {"ttft": 30.0, "throughput": 20.0}),
+        ("reduces overhead, 1.3x throughput", {"throughput": 30.0}),
+        ("Reduce overhead: 12% throughput", {"throughput": 12.0}),
+        ("throughput drops by 10%, TTFT 20% higher", {"throughput": -10.0, "ttft": -20.0}),
+        ("less padding, but throughput is 5% lower", {"throughput": -5.0}),
+    ],
+)
+def test_what_another_clause_says_turns_no_sign(text: str, expected: dict[str, float]) -> None:
+    assert {gain.metric: gain.high_pct for gain in gains(text)} == expected
