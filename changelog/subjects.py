@@ -76,7 +76,8 @@ def pull_request(subject: str) -> int | None:
 
 
 def _reverted_pr(act: Act, own: int | None) -> int | None:
-    return next((number for number in (*act.requests, *act.mentioned) if 0 < number < MAX_PR and number != own), None)
+    """Return the pull request that is named as taken back; one that stands inside the named title may mean anything."""
+    return next((number for number in act.requests if 0 < number < MAX_PR and number != own), None)
 
 
 def _tags(text: str) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from changelog.history import History
 from changelog.messages import picked_request, told_by
 from changelog.reverting import act_of
 from changelog.reverts import Ties, fates, ties
+from changelog.subjects import parse_subject
 from tests import frames
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "upstream"
@@ -314,3 +315,20 @@ def test_real_reverts_that_quote_a_title_are_tied(file: str, quoted: int, lost: 
     numbers = titles.str.contains(r'(?i)revert +"').arg_true().to_list()
     assert len(numbers) == quoted
     assert tuple(titles[number][:50] for number in numbers if number in found.untied) == lost
+
+
+def test_a_number_inside_the_named_title_is_not_what_is_taken_back() -> None:
+    """SGLang's #18922 takes back #18903, whose title tells of #17934."""
+    revert = 'Revert "[AMD] Fix crash on ROCm (regression from #17934)" (#18922)'
+    assert parse_subject(revert).reverts is None
+    history = line("[JIT] Rotary kernel (#17934)", "[AMD] Fix crash on ROCm (regression from #17934) (#18903)", revert)
+    assert pairs(ties(history)) == [(2, 1, "away")]
+
+
+def test_a_number_that_a_revert_mentions_is_taken_back_in_part() -> None:
+    """vLLM's #29086 puts back one of the four files of #28819."""
+    history = line("Use torch.allclose (#28819)", "Revert back to torch.equal over torch.allclose from #28819 (#29086)")
+    assert parse_subject(history.commits["title"][1]).reverts is None
+    known = ties(history)
+    assert pairs(known) == [(1, 0, "part of away")] and known.reverted_by(0) is None
+    assert not fates(known, [0, 1]).cancelled
