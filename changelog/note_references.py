@@ -28,11 +28,15 @@ _CLOSES = re.compile(r"\s?[)\]]*")
 _ISSUE_TAG = re.compile(r"\[#\d{1,7}\](?=\s?\[)")
 """`[#11992][fix] …`: the issue that a commit was for, in TensorRT-LLM's subjects."""
 _NOT_THIS = re.compile(
-    r"\b(?:introduced (?:in|by)|caused by|follow(?:ing|[- ]?ups?) (?:to|of|on)|issues?|fix(?:es|ed)?"
+    r"\b(?:(?:introduced|caused|broken|added|regressed) (?:in|by)|regression (?:from|of|in)|from|after|before"
+    r"|follow(?:ing|[- ]?ups?) (?:to|of|on)|issues?|fix(?:es|ed)?"
     r"|close[sd]?|resolve[sd]?|revert(?:s|ed|ing)?|since|supersedes|replaces)\s+(?:PR\s+)?$",
     re.IGNORECASE,
 )
 """Right before a number without a bracket: what the change is about, not the change."""
+_WHO = r"@[\w-]{1,60}(?:\[bot\])?"
+_GENERATED = re.compile(rf"^(?P<title>.*) by {_WHO}(?:, {_WHO}){{0,10}} in  ?#(?P<number>\d{{1,7}}) ?$")
+"""A line that GitHub wrote: the title of a pull request and, at the end, its number; other numbers are of its title."""
 _PICKED = re.compile(r"\bcherry[- ]?pick(?:ed|s)?(?:\s+(?:from|of))?\s*\(?$", re.IGNORECASE)
 _REVERTS = re.compile(r'\brevert\w{0,3}\s{1,3}"[^"]*$', re.IGNORECASE)
 _SENTENCE = re.compile(r"\.\s(?=[A-Z])")
@@ -76,6 +80,9 @@ def plain(text: str, repositories: tuple[str, ...]) -> str:
 
 def parts(text: str, repositories: tuple[str, ...]) -> Iterator[Part]:
     """Yield the parts of a line that `plain` returned, each with the references behind it; a line without any is one part."""
+    if generated := _GENERATED.match(text):
+        yield Part(_trimmed(generated["title"]), (int(generated["number"]),), ())
+        return
     groups = list(_groups(text, {name.lower() for name in repositories}))
     since = 0
     for index, group in enumerate(groups):

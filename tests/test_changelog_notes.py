@@ -348,3 +348,23 @@ def test_any_text_gives_bounded_items_in_order(text: str) -> None:
 def test_what_is_written_as_a_generated_list_is_read_back(entries: list[tuple[str, int]]) -> None:
     notes = "".join(f"* a {text} by @someone in https://github.com/vllm-project/vllm/pull/{pr}\n" for text, pr in entries)
     assert said("vllm", notes) == [(" ".join(f"a {text}".split()), (pr,)) for text, pr in entries]
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "[perf] fix perf regression from #12253",
+        "Clean up after #25879 (#12163 and #13341)",
+        'Revert "Something long (#308…',
+        "Fix https://github.com/vllm-project/vllm/pull/9 broken by #38139",
+    ],
+)
+def test_a_generated_line_is_of_the_pull_request_at_its_end(title: str) -> None:
+    note = f"## What's Changed\n* {title} by @some-user in https://github.com/vllm-project/vllm/pull/4242\n"
+    assert {number for item in items("vllm", note) for number in item.prs} == {4242}
+
+
+@pytest.mark.parametrize("words", ["regression from", "broken by", "after"])
+def test_what_a_change_is_about_is_not_the_change(words: str) -> None:
+    note = f"## Highlights\n- Mend the fast path {words} #12253 (#4242)\n"
+    assert {number for item in items("vllm", note) for number in item.prs} == {4242}
