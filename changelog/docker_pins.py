@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from packaging.utils import canonicalize_name
 
-from changelog.pin_names import MAX_VERSION, Pin, by_argument, dependencies, installed, pinned
+from changelog.pin_names import MAX_VERSION, Pin, by_argument, dependencies, installed, packages, pinned
 
 MAX_LINES = 20_000
 MAX_LINE = 2_000
@@ -23,6 +23,11 @@ _FROM = re.compile(
 )
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]{0,60})\}?")
 _ARCHITECTURE = re.compile(r"gfx[0-9a-z.-]{2,30}")
+_WHEEL = re.compile(
+    r"://[^\s\"']{1,400}?/([A-Za-z][A-Za-z0-9_.]{0,60})-([0-9][A-Za-z0-9.]{0,40})(?:(?:\+|%2B)[\w.]{1,40})?-[\w.-]{1,100}\.whl",
+    re.I,
+)
+"""A wheel that is installed by its address: name, version, local version left out."""
 _INSTALLED = re.compile(r"(?<![\w.-])([A-Za-z][\w-]{1,40})(?:\[[\w,-]{1,40}\])?==([0-9][\w.+]{0,40})")
 
 
@@ -50,10 +55,15 @@ class _Dockerfile:
             self._begin(begins["image"], (begins["stage"] or "").lower())
         elif sets and not sets[2].startswith("$"):
             self._set(sets[1], sets[2])
-        elif "==" in line and not line.lstrip().startswith("#"):
-            for name, version in _INSTALLED.findall(line):
-                if canonicalize_name(name) in installed():
-                    self.run.setdefault(installed()[canonicalize_name(name)], set()).add(version)
+        elif not line.lstrip().startswith("#"):
+            for name, version in _INSTALLED.findall(line) if "==" in line else ():
+                self._ran(installed(), name, version)
+            for name, version in _WHEEL.findall(line) if ".whl" in line else ():
+                self._ran(packages(), name, version)
+
+    def _ran(self, known: dict[str, str], name: str, version: str) -> None:
+        if canonicalize_name(name) in known:
+            self.run.setdefault(known[canonicalize_name(name)], set()).add(version)
 
     def _begin(self, image: str, stage: str) -> None:
         named = _ARCHITECTURE.fullmatch(stage) is not None and len(self.stages) < MAX_STAGES

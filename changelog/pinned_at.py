@@ -15,6 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from changelog.anchors import Anchor
 from changelog.facets import Configuration, registry, vendor_of
+from changelog.pin_files import pin_files
 from changelog.pin_names import Key
 from changelog.upstream import Upstream
 from warehouse import vocabulary
@@ -88,12 +89,14 @@ def _before(upstream: Upstream, own: pl.DataFrame, number: int) -> pl.DataFrame:
 
 
 def _table(rows: pl.DataFrame) -> dict[Key, str]:
-    """Return the last version by dependency and platform; of several files that pin it the one that still does."""
+    """Return the last version by dependency and platform; of several files that pin it the first of `pins.toml` rules."""
+    names: list[str] = rows["project"].unique().to_list()
+    place = {file.path: number for name in names for number, file in enumerate(pin_files(name))}
     by_file: dict[tuple[Key, str], str] = {}
     for row in rows.iter_rows(named=True):
         by_file[(row["dependency"], row["platform"]), row["evidence"]] = row["dependency_version"]
     table: dict[Key, str] = {}
-    for (key, _file), version in sorted(by_file.items(), key=str):
+    for (key, _file), version in sorted(by_file.items(), key=lambda one: (place.get(one[0][1], len(place)), str(one))):
         if version != NOTHING:
             table.setdefault(key, version)
     return table

@@ -373,3 +373,15 @@ def test_any_pins_can_be_compared_and_every_move_is_one(rows: Pins, hardware: st
     assert all(before != after for _name, _platform, before, after in there)
     turned = {(dependency, after, before) for dependency, _platform, before, after in back}
     assert {(dependency, before, after) for dependency, _platform, before, after in there} == turned
+
+
+def test_what_is_required_rules_over_what_an_image_installs_before_it() -> None:
+    """SGLang 0.5.3: its Dockerfile names sgl-kernel 0.3.12 and then installs a package that requires 0.3.14.post1."""
+    pins: Pins = [
+        ("1.0", "sgl-kernel", "0.3.12", "nvidia", "docker/Dockerfile"),
+        ("1.0", "sgl-kernel", "0.3.14.post1", "nvidia", "python/pyproject.toml"),
+    ]
+    for rows in (pins, pins[::-1]):
+        upstream = open_upstream("sglang", world(rows))
+        found = pinned_at(upstream, Anchor("1.0", None, NOW, "1.0", "", "medium"))
+        assert found.pins == {("sgl-kernel", "nvidia"): "0.3.14.post1"}

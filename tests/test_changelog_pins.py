@@ -337,3 +337,18 @@ def test_hostile_files_in_a_repository_pin_nothing_and_stop_nothing(tmp_path: Pa
     found = {(f.payload.evidence, f.payload.dependency) for f in facts if isinstance(f.payload, DependencyPinned)}
     assert found == {("requirements/common.txt", "torch"), ("requirements/rocm.txt", "torch")}
     assert "hidden" not in str(facts)
+
+
+def test_a_wheel_that_is_installed_by_its_address_is_pinned() -> None:
+    """As vLLM 0.8.5 and 0.9.0 install FlashInfer; what a comment tells of is not."""
+    text = """FROM a AS base
+# $ # upload it, e.g. https://wheels.example/flashinfer/flashinfer_python-0.2.1.post1+cu124-cp38-abi3-linux_x86_64.whl
+RUN uv pip install https://download.example/whl/cu128/flashinfer/flashinfer_python-0.2.5%2Bcu128torch2.7-cp38-abi3-linux_x86_64.whl; \\
+RUN pip install https://example.org/somebody/else-9.9-py3-none-any.whl
+"""
+    assert read_pins(PinFile("docker/Dockerfile", "dockerfile", "nvidia"), text) == {("flashinfer", "nvidia"): "0.2.5"}
+
+
+def test_what_images_for_one_cuda_alone_build_is_no_pin_of_all() -> None:
+    text = "FROM a\nARG TRITON_LANG_COMMIT=4caa0328bf8df64896dd5f6fb9df41b0eb2e750a\n"
+    assert read_pins(PinFile("docker/Dockerfile", "dockerfile", "nvidia"), text) == {}

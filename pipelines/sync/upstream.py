@@ -100,11 +100,10 @@ def _pins(request: Request, owner: Project) -> Iterator[UpstreamFact]:
 
 
 def _anchored(request: Request, owner: Project) -> dict[str, str]:
-    """Return the commit of each release that the history holds: its own, else where its branch left main."""
+    """Return the commit of each release that the history holds; where its branch left main, what main pinned tells enough."""
     here = set(read_table(request.log, "commits").filter(pl.col("project") == owner.name)["commit"].to_list())
     found: dict[str, str] = {}
     for row in read_table(request.log, "releases").filter(pl.col("project") == owner.name).iter_rows(named=True):
-        commit = next((name for name in (row["commit"], row["branch_point"]) if name in here), None)
-        if commit is not None:
-            found.setdefault(row["version"], commit)
+        if row["commit"] in here:
+            found.setdefault(row["version"], row["commit"])
     return found
