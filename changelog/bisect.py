@@ -74,6 +74,15 @@ class Halving:
             self._held[number] = self._held_by(number)
         return self._held[number]
 
+    def end(self, number: int) -> Level | None:
+        """Return the level of the end that a commit must stand at: it has all candidates or none, and nothing else."""
+        changes = self.history.changes
+        own = {changes[one] for one in self.history.reachable(number)}
+        has = [changes[one] in own for one in self.candidates]
+        if not own <= self._of_ends or any(has) != all(has):
+            return None
+        return Level.NEW if all(has) != self.reversed else Level.OLD
+
     @cached_property
     def _held(self) -> dict[int, frozenset[int] | None]:
         return {}

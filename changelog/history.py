@@ -34,6 +34,10 @@ class History:
         named: list[list[str]] = self.commits["parents"].to_list()
         self.parents = [[self.index[parent] for parent in parents or () if parent in self.index] for parents in named]
         self.shallow = any(bool(parents) and not known for parents, known in zip(named, self.parents, strict=True))
+        self.cut = frozenset(
+            number for number, parents in enumerate(named) if any(parent not in self.index for parent in parents or ())
+        )
+        """Commits of which a parent is not known: what lies behind it is missing."""
         self._first = [self._known_parent(number, parents) for number, parents in enumerate(named)]
         self.changes = _changes(self.commits, self.index)
         """What each commit is a copy of: equal for a cherry-pick and its twin."""

@@ -162,15 +162,37 @@ def _by_ancestry(upstream: Upstream, start: Anchor, end: Anchor) -> Range:
     if base is None:
         return _unrelated(upstream, start, end)
     forward, back = _counted(upstream, one, other), _counted(upstream, other, one)
-    turned = not forward.numbers and bool(back.numbers)  # TO lies on FROM's own past; dates of branches say nothing of it
+    turned = _is_turned(start, end, forward, back)
     kept, lost = (back, forward) if turned else (forward, back)
     picked = one == other and min(start.confidence, end.confidence, key=CONFIDENCES.index) != "high"
-    notes = [*_turned(turned), *_lost(len(lost.numbers), turned), *_same(one, other, picked), *_doubts(upstream, start, end)]
+    missing = _missing(upstream, one, other)
+    notes = [*_turned(turned), *missing, *_lost(len(lost.numbers), turned), *_same(one, other, picked)]
+    notes += _doubts(upstream, start, end)
     has, lacks = ("FROM", "TO") if turned else ("TO", "FROM")
     parted = "" if base in (one, other) else f"; they parted at {history.hashes[base][:9]}"
     how = _words(start, end, f"commits that {has} reaches and {lacks} does not{parted}", turned)
-    unsure = picked or bool(_stale(upstream, start, end))
+    unsure = picked or bool(missing) or bool(_stale(upstream, start, end))
     return _ranged(upstream, start, end, kept, how, open_ended=unsure, turned=turned, absent=len(lost.numbers), notes=notes)
+
+
+def _is_turned(start: Anchor, end: Anchor, forward: _Counts, back: _Counts) -> bool:
+    """Say whether TO is the older end: it lies on FROM's own past or, on branches that parted, has the lower version."""
+    if not forward.numbers or not back.numbers:
+        return bool(back.numbers)  # dates of branches say nothing of it
+    older, newer = _version(end.version), _version(start.version)
+    return older is not None and newer is not None and older < newer
+
+
+def _missing(upstream: Upstream, one: int, other: int) -> tuple[str, ...]:
+    """Say that commits between two others are not in the known history, as in a shallow clone."""
+    history = upstream.history
+    cut = [number for number in sorted(history.reachable(one) ^ history.reachable(other)) if number in history.cut]
+    if not cut:
+        return ()
+    return (
+        f"commits before {history.hashes[cut[-1]][:9]} are missing (a shallow clone, or commits that could not be read), "
+        "so there are at least so many changes; fetch the whole history",
+    )
 
 
 def _counted(upstream: Upstream, start: int, end: int) -> _Counts:
@@ -195,20 +217,24 @@ def _once(upstream: Upstream, numbers: Iterable[int]) -> list[int]:
     return sorted(chosen.values())
 
 
-def _of_main(upstream: Upstream, after: datetime, until: datetime) -> _Counts:
+def _of_main(upstream: Upstream, after: datetime, until: datetime, also: Iterable[int] = ()) -> _Counts:
+    """Return what landed on main, or is one of *also*, between two times."""
     history = upstream.history
-    inside = [number for number in history.main if after < history.dates[number] <= until]
+    inside = [number for number in sorted({*history.main, *also}) if after < history.dates[number] <= until]
     numbers = _once(upstream, inside)
     return _Counts(numbers, len(inside), len(inside) - len(numbers))
 
 
 def _unrelated(upstream: Upstream, start: Anchor, end: Anchor) -> Range:
-    """No common ancestor is known (a shallow history): fall back to what landed on main between the two dates."""
+    """No common ancestor is known (a shallow history): fall back to what landed on main, or led to an end, between the dates."""
+    history = upstream.history
+    one, other = history.index[start.commit or ""], history.index[end.commit or ""]
     dates = sorted(anchor.date for anchor in (start, end) if anchor.date is not None)
-    found = _of_main(upstream, dates[0], dates[-1])
+    found = _of_main(upstream, dates[0], dates[-1], history.reachable(one) | history.reachable(other))
     turned = start.date == dates[-1] and dates[0] != dates[-1]
-    how = _words(start, end, "no common ancestor is known, so main commits that landed between the two dates", turned)
-    return _ranged(upstream, start, end, found, how, open_ended=True, turned=turned, notes=_turned(turned))
+    how = _words(start, end, "no common ancestor is known, so what is known to have landed between the two dates", turned)
+    notes = (*_turned(turned), *_missing(upstream, one, other))
+    return _ranged(upstream, start, end, found, how, open_ended=True, turned=turned, notes=notes)
 
 
 def _open_above(upstream: Upstream, start: Anchor, end: Anchor, until: datetime | None) -> Range:
@@ -283,7 +309,8 @@ def _doubts(upstream: Upstream, start: Anchor, end: Anchor) -> list[str]:
 def _imprecise(start: Anchor, end: Anchor) -> list[str]:
     """A release branch is cut before its upload: by one to four days in the cases that were measured."""
     return [
-        f"{name} is placed by date: release branches are cut days earlier, so changes near that end may be wrongly in or out"
+        f"{name} is placed by date{': release branches are cut days earlier' if anchor.version else ''}, "
+        "so changes near that end may be wrongly in or out"
         for name, anchor in (("FROM", start), ("TO", end))
         if anchor.confidence == "low"
     ]

@@ -8,8 +8,9 @@ or it cannot be told. Belongs here: gathering results and builds that are there.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import median
 from typing import Any
@@ -36,10 +37,12 @@ from warehouse.store import Store
 
 OLD_BELOW, NEW_ABOVE = 1 / 3, 2 / 3
 """Shares of the shift up to which a run stands at the old level, and from which at the new one; between, it cannot be told."""
+AGAINST_ENDS = "what --result says of {build} contradicts the shift itself: that build has {what} of the changes"
 CONTRADICTION = "no single change fits all results: one of them is wrong, or two changes moved the level; run one again"
 SUSPECTS = 3
 FIRST = 20
 """Changes of the remaining set that are listed."""
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _KEY = ("run_source", "run_id", "run_attempt", "build_id")
 Row = dict[str, Any]
 
@@ -53,6 +56,8 @@ class Result:
     held: frozenset[int] | None
     level: Level
     how: str
+    against: str | None = None
+    """How it contradicts the ends of the shift."""
 
 
 def bisect(
@@ -73,7 +78,8 @@ def bisect(
     found = _range(upstream, shift, ends)
     halving = _halving(shift, found)
     results = [*_measured(store, upstream, halving, shift), *_given(upstream, halving, given)]
-    left = halving.left((result.held, result.level) for result in results if result.held is not None)
+    against = next((result.against for result in results if result.against), None)
+    left = () if against else halving.left((result.held, result.level) for result in results if result.held is not None)
     tried = {number for result in results if (number := upstream.history.index.get(result.anchor.commit or "")) is not None}
     ready = _ready(store, upstream, halving, shift)
     place = halving.next(left, tried, ready)
@@ -84,7 +90,7 @@ def bisect(
         "range_how": found.how,
         "open_ended": found.open_ended,
         "results": [_result(result) for result in results],
-        "contradiction": CONTRADICTION if not left else None,
+        "contradiction": against or (CONTRADICTION if not left else None),
         "remaining": {"candidates": len(left), "changes": [_commit(upstream, number) for number in left[:FIRST]]},
         "next": _next(upstream, halving, left, place, ready, shift, now) if place is not None else None,
         "found": len(left) == 1,
@@ -119,7 +125,10 @@ def _range(upstream: Upstream, shift: Row, ends: tuple[str | None, str | None]) 
         raise InputError(f"shift {shift['shift_id']}: both sides are one build, so there is nothing upstream to halve")
     if not any(ends):
         return range_for(upstream, shift)
-    return find_range(upstream, *(given or _end(shift, side) for given, side in zip(ends, ("from", "to"), strict=True)))
+    found = find_range(upstream, *(given or _end(shift, side) for given, side in zip(ends, ("from", "to"), strict=True)))
+    if found.reversed and not range_for(upstream, shift).reversed:
+        raise InputError(f"--from {found.start.text[:60]} is newer than --to {found.end.text[:60]}, unlike the shift; swap them")
+    return found
 
 
 def _end(shift: Row, side: str) -> str:
@@ -186,10 +195,18 @@ def _of_runs(upstream: Upstream, halving: Halving, observations: list[Observatio
 
 def _given(upstream: Upstream, halving: Halving, given: Iterable[tuple[str, Level]]) -> Iterable[Result]:
     for text, level in given:
+        if _DAY.match(text):
+            raise InputError(f"--result {text[:60]}: is a date, and no build; give a version, a commit or an image")
         anchor = resolve(upstream, text)
         if anchor.commit is None:
             raise InputError(f"--result {text[:60]}: {anchor.how}")
-        yield _placed(upstream, halving, text, anchor, level, "told by --result", trusted=True)
+        result = _placed(upstream, halving, text, anchor, level, "told by --result", trusted=True)
+        number = upstream.history.index.get(anchor.commit)
+        own = halving.end(number) if number is not None and level is not Level.SKIP else None
+        if own is not None and own is not level:
+            what = "all" if (own is Level.NEW) != halving.reversed else "none"
+            result = replace(result, against=AGAINST_ENDS.format(build=text[:60], what=what))
+        yield result
 
 
 def _placed(

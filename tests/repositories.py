@@ -19,11 +19,12 @@ WHO = {
 class Repository:
     """A repository with a main branch; `day` is the day of the next command, 1 January 2026 being day 0."""
 
+    at: str | None = None
+    """Date in git's spelling that the next commands have instead of their day."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.day = 0
-        self.at: str | None = None
-        """Date in git's spelling that the next commands have instead of their day."""
         folder.mkdir(parents=True)
         self.run("init", "-q", "-b", "main")
 

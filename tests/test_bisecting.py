@@ -139,6 +139,21 @@ def test_results_that_do_not_fit_are_said(fleet: Fleet) -> None:
     assert answer["contradiction"] and answer["next"] is None and answer["remaining"]["candidates"] == 0
 
 
+@pytest.mark.parametrize(("build", "level", "what"), [("0.92.0", Level.OLD, "all"), ("0.90.0", Level.NEW, "none")])
+def test_a_result_against_an_end_of_the_shift_stops(fleet: Fleet, build: str, level: Level, what: str) -> None:
+    answer = fleet.bisect((build, level))
+    assert f"that build has {what} of the changes" in answer["contradiction"] and answer["next"] is None
+    agreeing = fleet.bisect((build, Level.NEW if level is Level.OLD else Level.OLD))
+    assert agreeing["contradiction"] is None and agreeing["remaining"]["candidates"] == 16
+
+
+def test_ends_the_wrong_way_round_and_dates_as_builds_are_refused(fleet: Fleet) -> None:
+    with pytest.raises(InputError, match="swap them"):
+        fleet.bisect(ends=("0.92.0", "0.90.0"))
+    with pytest.raises(InputError, match="is a date"):
+        fleet.bisect(("2026-01-05", Level.NEW))
+
+
 def test_ends_can_be_named(fleet: Fleet) -> None:
     answer = fleet.bisect(ends=(fleet.hashes[2], None))
     assert answer["candidates"] == 14

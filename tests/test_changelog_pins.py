@@ -343,7 +343,7 @@ def test_a_wheel_that_is_installed_by_its_address_is_pinned() -> None:
     """As vLLM 0.8.5 and 0.9.0 install FlashInfer; what a comment tells of is not."""
     text = """FROM a AS base
 # $ # upload it, e.g. https://wheels.example/flashinfer/flashinfer_python-0.2.1.post1+cu124-cp38-abi3-linux_x86_64.whl
-RUN uv pip install https://download.example/whl/cu128/flashinfer/flashinfer_python-0.2.5%2Bcu128torch2.7-cp38-abi3-linux_x86_64.whl; \\
+RUN uv pip install https://d.example/cu128/flashinfer_python-0.2.5%2Bcu128torch2.7-cp38-abi3-linux_x86_64.whl; \\
 RUN pip install https://example.org/somebody/else-9.9-py3-none-any.whl
 """
     assert read_pins(PinFile("docker/Dockerfile", "dockerfile", "nvidia"), text) == {("flashinfer", "nvidia"): "0.2.5"}

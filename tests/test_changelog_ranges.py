@@ -252,7 +252,29 @@ def test_two_histories_without_a_common_ancestor_go_by_date() -> None:
     gap = commits((20, 19, 1, "before the gap"), (21, 20, 2, "y"), *[row for row in rows if row[0] > 2])
     found = find_range(upstream(gap), name(5), name(21))
     assert found.open_ended and "no common ancestor" in found.how
-    assert numbers(found) == [6, 7, 8]
+    assert numbers(found) == [6, 7, 8, 20, 21]
+
+
+def test_a_hole_in_the_history_is_said_and_nothing_is_claimed_to_be_all() -> None:
+    """Commit 4 could not be read: 5 and 6 stand behind a gap."""
+    rows = [(1, None), (2, 1), (3, 2), (5, 4), (6, 5)]
+    gap = commits(*((number, parent, 100 + number, f"c{number}") for number, parent in rows))
+    found = find_range(upstream(gap), name(2), name(6))
+    assert numbers(found) == [3, 5, 6] and found.open_ended
+    assert any(f"commits before {name(5)[:9]} are missing" in note and "at least" in note for note in found.notes)
+    whole = find_range(upstream(line(8)), name(2), name(6))
+    assert not whole.open_ended and not any("missing" in note for note in whole.notes)
+
+
+def test_of_branches_that_parted_the_lower_version_is_the_older_end() -> None:
+    rows = [(0, None), (1, 0), (2, 1), (3, 1), (4, 3)]
+    both = upstream(
+        commits(*((number, parent, 100 + number, f"c{number}") for number, parent in rows)),
+        *(release("1.0", "tag", commit=2), release("1.1", "tag", commit=4)),
+    )
+    forth, back = find_range(both, "1.0", "1.1"), find_range(both, "1.1", "1.0")
+    assert numbers(forth) == numbers(back) == [3, 4]
+    assert (forth.reversed, back.reversed) == (False, True) and "FROM is newer than TO" in back.how
 
 
 def test_no_history_at_all() -> None:
