@@ -103,14 +103,14 @@ def contents_at(folder: Path, wanted: Sequence[tuple[str, str]]) -> list[bytes |
     return _objects(folder, [f"{commit}:{path}" for commit, path in wanted])
 
 
-def bring_contents(folder: Path, paths: Sequence[str], commits: Sequence[str]) -> None:
-    """Fetch what a mirror of our own lacks of *paths*, along main and at *commits*. Never for a clone that others configured.
+def bring_contents(folder: Path, paths: Sequence[str], commits: Sequence[str], *, along_main: bool = True) -> None:
+    """Fetch what a mirror of our own lacks of *paths*, at *commits* and *along_main*. Never for a clone that others configured.
 
     One fetch for all: git by itself would ask for each file anew.
     """
     if run(folder, "config", "--get", "remote.origin.promisor", failing=True).strip() != "true":
         return
-    objects = {blob for _commit, _date, _path, blob in _raw_changes(folder, paths)}
+    objects = {blob for _commit, _date, _path, blob in _raw_changes(folder, paths)} if along_main else set()
     for commit in commits:
         listed = run(folder, "ls-tree", commit, "--", *paths, failing=True)
         objects |= {line.split()[2] for line in listed.split("\n") if " blob " in line}

@@ -12,14 +12,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from packaging.utils import (
-    InvalidName,
     InvalidSdistFilename,
     InvalidWheelFilename,
     canonicalize_name,
     parse_sdist_filename,
     parse_wheel_filename,
 )
-from packaging.version import InvalidVersion
 
 from changelog.facts import MAX_EXCERPT, UpstreamFact, UpstreamFault, instant_of, line_of
 from changelog.items import upload
@@ -33,6 +31,8 @@ DEFAULT_INDEX = "https://pypi.org/simple/"
 VARIABLE = "SHIFTLOG_PACKAGE_INDEX"
 MAX_BYTES = 64 << 20
 """Of one package's page (vLLM's is about 0.3 MB)."""
+MAX_NAME = 400
+"""Characters of a file's name; a number of thousands of digits is no version."""
 MAX_FILES = 100_000
 
 
@@ -94,7 +94,7 @@ def _files(package: str, page: object) -> Iterator[_File | UpstreamFault]:
         position = f"{package} file {number}"
         try:
             yield _file(package, entry)
-        except (InputError, KeyError, TypeError, AttributeError, InvalidVersion, InvalidName) as error:
+        except (InputError, KeyError, TypeError, AttributeError, ValueError) as error:  # packaging's errors are ValueErrors
             why = f"field {error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
             excerpt = line_of(str(entry)[: 4 * MAX_EXCERPT], MAX_EXCERPT)
             yield UpstreamFault(position, f"{position}: {line_of(why, 300)}", excerpt)
@@ -111,6 +111,8 @@ def _file(package: str, entry: dict[str, Any]) -> _File:
 
 def _version(package: str, filename: str) -> str:
     """Return the version in a file's name; raises InputError for a name that is neither a wheel's nor a source archive's."""
+    if len(filename) > MAX_NAME:
+        raise InputError(f"filename: {len(filename)} characters; at most {MAX_NAME} are read")
     try:
         if filename.endswith(".whl"):
             name, version = parse_wheel_filename(filename)[:2]

@@ -35,6 +35,8 @@ class Project:
     """Its distributions on a package index, the main one first."""
     carries: tuple[str, ...]
     """Projects whose kernels or transport it runs, so that their changes can be the cause, too."""
+    notes: str | None = None
+    """Path of the document in its tree that holds its release notes, where it keeps one."""
 
     def version_of_tag(self, tag: str) -> str | None:
         """Return the PEP 440 version that a release tag stands for, or None where *tag* is not one: v0.1.14-rc0 → 0.1.14rc0."""
@@ -118,4 +120,5 @@ def _project(name: str, entry: dict[str, str | list[str]]) -> Project:
         outside=lists["outside"],
         packages=lists.get("packages", ()),
         carries=lists.get("carries", ()),
+        notes=texts.get("notes"),
     )

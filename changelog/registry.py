@@ -119,7 +119,7 @@ class Registry:
         place = place_of(image)
         notes: list[str] = []
         body, digest, media_type = self._manifest(place, place.reference, notes)
-        platforms = tuple(self._platforms(place, body, digest, media_type, notes))
+        platforms = tuple(self._platforms(place, body, digest, media_type, notes, {digest}))
         if not platforms:
             raise WebError(f"{place.host}/{place.name}: {digest[:19]}… names no platform that can be had{_said(notes)}")
         return Resolved(digest, media_type, platforms, tuple(notes))
@@ -150,22 +150,37 @@ class Registry:
         if told and told != digest:
             notes.append(f"{place.host} tells the digest {line_of(told, 80)}, but its bytes have {digest}")
         media_type = body.get("mediaType") or answer.headers.get("content-type", "").partition(";")[0].strip()
-        if media_type not in ACCEPT and not _has_shape(body):
+        if not _has_shape(body):  # whatever its type is said to be: an error must never be kept as an image with a digest
             raise WebError(f"{place.host}/{place.name}: what came is no image ({line_of(str(media_type), 60) or 'no type'})")
         return body, digest, line_of(str(media_type), 120)
 
     def _platforms(
-        self, place: Place, body: dict[str, Any], digest: str, media_type: str, notes: list[str], *, nested: bool = False
+        self,
+        place: Place,
+        body: dict[str, Any],
+        digest: str,
+        media_type: str,
+        notes: list[str],
+        asked: set[str],
+        *,
+        nested: bool = False,
     ) -> Iterator[Platform]:
-        """Yield the platforms behind an index, at most MAX_PLATFORMS, or the one of a manifest; one that is gone is noted."""
+        """Yield the platforms behind an index, or the one of a manifest; one that is gone is noted.
+
+        *asked*: the digests that were asked for so far, at most MAX_PLATFORMS whatever indexes they stand in, each once.
+        """
         if not _is_index(body, media_type):
             yield self._platform(place, body, digest, None)
             return
         listed = body.get("manifests")
         entries = [entry for entry in listed if _is_platform(entry)] if isinstance(listed, list) else []
-        if len(entries) > MAX_PLATFORMS:
-            notes.append(f"{digest[:19]}… names {len(entries)} platforms; the first {MAX_PLATFORMS} are read")
-        for entry in entries[:MAX_PLATFORMS]:
+        for entry in entries:
+            if entry["digest"] in asked:
+                continue
+            if len(asked) > MAX_PLATFORMS:
+                notes.append(f"{digest[:19]}… names more platforms; {MAX_PLATFORMS} manifests are read")
+                return
+            asked.add(entry["digest"])
             try:
                 inner, inner_digest, inner_type = self._manifest(place, entry["digest"], notes)
             except WebError as error:
@@ -176,7 +191,7 @@ class Registry:
             if not _is_index(inner, inner_type):
                 yield self._platform(place, inner, inner_digest, _platform_of(entry.get("platform")))
             elif not nested:
-                yield from self._platforms(place, inner, inner_digest, inner_type, notes, nested=True)
+                yield from self._platforms(place, inner, inner_digest, inner_type, notes, asked, nested=True)
 
     def _platform(self, place: Place, body: dict[str, Any], digest: str, platform: str | None) -> Platform:
         descriptor = body.get("config")
@@ -275,7 +290,7 @@ def _is_index(body: Mapping[str, Any], media_type: str) -> bool:
 
 
 def _has_shape(body: Mapping[str, Any]) -> bool:
-    """Say whether *body* is an image, whatever its type is said to be: a page that says sorry is none."""
+    """Say whether *body* is an index or a manifest: a page that says sorry is neither."""
     return isinstance(body.get("manifests"), list) or (
         isinstance(body.get("config"), dict) and isinstance(body.get("layers"), list)
     )
@@ -307,4 +322,5 @@ def _is_platform(entry: object) -> bool:
 def _platform_of(told: object) -> str | None:
     if not isinstance(told, dict) or not told.get("os") or not told.get("architecture"):
         return None
-    return line_of("/".join(str(told[key]) for key in ("os", "architecture", "variant") if told.get(key)), 60)
+    named = [told[key] for key in ("os", "architecture", "variant") if told.get(key)]
+    return line_of("/".join(named), 60) if all(isinstance(one, str) for one in named) else None

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
 from changelog.facts import MAX_NOTES, MAX_TITLE, UpstreamFact, line_of, notes_of, release_fact
+from changelog.git_contents import bring_contents, contents_at
 from warehouse.events import DependencyPinned, ReleasePublished
 
 PROJECT = "trtllm"
 EVIDENCE = "release notes"
 MAX_SECTIONS = 500
+MAX_DOCUMENT = 1 << 22
+"""Characters of the document that are looked at."""
 _SECTION = re.compile(r"^##[ \t]{1,8}TensorRT[- ]LLM Release ([^\n]{1,60})$", re.MULTILINE)
 _NEXT = re.compile(r"^#{1,2}[ \t]", re.MULTILINE)
 _CARRIES = re.compile(r"\binfra", re.IGNORECASE)
@@ -25,6 +29,17 @@ _CARRIES = re.compile(r"\binfra", re.IGNORECASE)
 def is_notes(head: str) -> bool:
     """Return whether a text that begins with *head* is this document."""
     return _SECTION.search(head) is not None
+
+
+def read_notes(folder: Path, path: str, *, mirror: bool = False) -> Iterator[UpstreamFact]:
+    """Yield what the document at *path* tells, as it stands at the head of the repository in *folder*; nothing where it is not.
+
+    Into a *mirror* of our own its contents are fetched first. Raises UpstreamError where git fails.
+    """
+    if mirror:
+        bring_contents(folder, [path], ["HEAD"], along_main=False)
+    (data,) = contents_at(folder, [("HEAD", path)])
+    yield from note_facts(data[: 4 * MAX_DOCUMENT].decode("utf-8-sig", "replace")) if data is not None else ()
 
 
 def note_facts(text: str) -> Iterator[UpstreamFact]:

@@ -178,3 +178,10 @@ _ANY = st.recursive(
 def test_no_page_of_a_stranger_breaks_the_reading(page: Any) -> None:
     for told in package_index._files("vllm", page):
         assert isinstance(told, UpstreamFault) or told.version
+
+
+@pytest.mark.parametrize("name", [f"vllm-{'9' * 4301}.tar.gz", f"vllm-{'9' * 390}.tar.gz", "vllm-1.tar.gz" + "x" * 500])
+def test_a_name_without_measure_costs_no_other_file(index: PackageIndex, web: Web, name: str) -> None:
+    index.packages["vllm"] = [file(name, "2026-01-01T00:00:00Z"), file("vllm-1.0.tar.gz", "2026-01-02T00:00:00Z")]
+    found, _faults = read(web, "vllm")
+    assert "1.0" in [one.version for one in found]

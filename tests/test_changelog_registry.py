@@ -312,9 +312,10 @@ def test_a_list_that_goes_on_for_ever_ends(local: Running, tmp_path: Path, monke
 @pytest.mark.parametrize("body", [b"{}", b'{"errors": []}', b"[]", b"<html>", b'{"config": {}}'])
 def test_a_page_that_says_sorry_is_no_image(local: Running, tmp_path: Path, body: bytes) -> None:
     local.content.tag("a/b", "v1", local.content.image(config()))
-    local.content.faults = [Reply(200, body, {"Content-Type": "application/json"})]
-    with pytest.raises(WebError):
-        registry(tmp_path).resolve(local.ref("a/b", "v1"))
+    for told in ("application/json", *ACCEPT):
+        local.content.faults = [Reply(200, body, {"Content-Type": told})]
+        with pytest.raises(WebError):
+            registry(tmp_path).resolve(local.ref("a/b", "v1"))
 
 
 def test_an_index_without_platforms_is_said_to_be_so(local: Running, tmp_path: Path) -> None:
@@ -351,10 +352,20 @@ def test_an_index_in_an_index_is_read_and_no_deeper(local: Running, tmp_path: Pa
 
 def test_an_index_may_name_too_many_platforms(local: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("changelog.registry.MAX_PLATFORMS", 2)
-    one = local.content.image(config())
-    local.content.tag("a/b", "v1", local.content.index(linux_amd64=one, linux_arm64=one, linux_s390x=one))
+    one, two, three = (local.content.image(config(number=str(number))) for number in range(3))
+    inner = local.content.index(linux_amd64=one, linux_arm64=two, linux_s390x=three)
+    local.content.tag("a/b", "v1", inner)
     found = registry(tmp_path).resolve(local.ref("a/b", "v1"))
-    assert len(found.platforms) == 2 and "3 platforms; the first 2" in found.notes[0]
+    assert len(found.platforms) == 2 and "more platforms; 2 manifests" in found.notes[0]
+    local.content.tag("a/b", "nested", local.content.index(linux_amd64=inner, linux_arm64=inner))
+    assert len(registry(tmp_path).resolve(local.ref("a/b", "nested")).platforms) == 1
+
+
+def test_a_manifest_that_is_listed_twice_is_asked_for_once(local: Running, tmp_path: Path) -> None:
+    one = local.content.image(config())
+    local.content.tag("a/b", "v1", local.content.index(linux_amd64=one, linux_arm64=one))
+    assert len(registry(tmp_path).resolve(local.ref("a/b", "v1")).platforms) == 1
+    assert sum(one.removeprefix("sha256:") in asked.path for asked in local.registry.asked) == 1
 
 
 def test_bodies_and_redirects_are_bounded(local: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

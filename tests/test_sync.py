@@ -106,6 +106,25 @@ def test_everything_upstream_comes_once(world: World) -> None:
     assert "nothing new" in second.stderr
 
 
+@pytest.mark.parametrize("spelled", ["{}", "file://{}"])
+def test_the_notes_that_a_project_keeps_in_its_tree_come_along(world: World, spelled: str) -> None:
+    source = Repository(world.folder / "trtllm-src")
+    source.run("config", "uploadpack.allowfilter", "true")
+    source.run("config", "uploadpack.allowanysha1inwant", "true")
+    source.commit(
+        "start (#1)", **{"docs/source/release-notes.md": "# Release Notes\n\n## TensorRT-LLM Release 9.1\n\n- Old words.\n"}
+    )
+    text = "# Release Notes\n\n## TensorRT-LLM Release 9.2\n\n### Highlights\n- MLA decode is 20% faster\n"
+    source.commit("[None][doc] notes (#2)", **{"docs/source/release-notes.md": text})
+    asked = ("upstream", "--project", "trtllm", "--from", f"trtllm={spelled.format(source.folder)}")
+    world.sync(*asked)  # the releases of a repository that the local GitHub does not have are told and cost nothing else
+    told = world.table("notes").filter(pl.col("project") == "trtllm").select("version", "text").rows()
+    assert [version for version, _text in told] == ["9.2.0"] and "20% faster" in told[0][1]
+    events = world.log().last_sequence()
+    world.sync(*asked)
+    assert world.log().last_sequence() == events
+
+
 def test_new_commits_are_added(world: World) -> None:
     world.upstream()
     world.repository.commit("[Core] more (#4)", "vllm/x.py")

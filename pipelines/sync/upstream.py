@@ -19,6 +19,7 @@ from changelog.mirrors import mirror_folder
 from changelog.pins import read_pinned
 from changelog.projects import Project, project, projects
 from changelog.tables import read_table
+from changelog.trtllm_notes import read_notes
 from changelog.web import Web
 from pipelines.ingest.intake import Intake, ingest
 from pipelines.ingest.sides import Declared
@@ -41,6 +42,8 @@ def sync_upstream(request: Request) -> Iterator[Part]:
             yield take(request, f"{owner.title} uploads", "package-index", package_index.uploads(web, owner.name, since=since))
         if commits.new or not _has_pins(request, owner):
             yield take(request, f"{owner.title} dependencies", "git", _pins(request, owner))
+        if owner.notes and (commits.new or not _has_notes(request, owner)):
+            yield take(request, f"{owner.title} release notes", "git", _notes(request, owner, owner.notes))
     for log in kept:
         yield _repository(request, log.name, f"{log.title} recipes", _location(request, log.name, log.repositories))
 
@@ -91,12 +94,27 @@ def _has_pins(request: Request, owner: Project) -> bool:
     return not pinned.filter(~pl.col("evidence").is_in(["support matrix", "release notes"])).is_empty()
 
 
+def _has_notes(request: Request, owner: Project) -> bool:
+    told = (pl.col("project") == owner.name) & (pl.col("evidence") == "release-note") & pl.col("url").is_null()
+    return not read_table(request.log, "releases").filter(told).is_empty()
+
+
 def _pins(request: Request, owner: Project) -> Iterator[UpstreamFact]:
-    location = _location(request, owner.name, owner.repositories)
-    mirror = is_url(location)
-    folder = mirror_folder(location, request.mirrors) if mirror else Path(location)
+    folder, mirror = _folder(request, owner)
     if folder.is_dir():
         yield from read_pinned(folder, owner, _anchored(request, owner), mirror=mirror)
+
+
+def _notes(request: Request, owner: Project, path: str) -> Iterator[UpstreamFact]:
+    folder, mirror = _folder(request, owner)
+    if folder.is_dir():
+        yield from read_notes(folder, path, mirror=mirror)
+
+
+def _folder(request: Request, owner: Project) -> tuple[Path, bool]:
+    """Return where the repository is on this machine, and whether that is a mirror of our own."""
+    location = _location(request, owner.name, owner.repositories)
+    return (mirror_folder(location, request.mirrors), True) if is_url(location) else (Path(location), False)
 
 
 def _anchored(request: Request, owner: Project) -> dict[str, str]:
