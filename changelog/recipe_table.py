@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from changelog.recipe_entries import PullRequest, Text, pull_request, text_of
-from changelog.recipe_kinds import judged
+from changelog.recipe_kinds import MEASUREMENT, judged
 from warehouse.schemas import RECIPES
 
 Row = dict[str, Any]
@@ -154,7 +154,8 @@ def _finished(row: Row, dates: dict[PullRequest, Row]) -> Row:
     found = {name: best[name] for name in DATES}
     if best is row and found["added_at"] and not found["added_in"]:
         found["added_in"] = row["head_ref"]
-    return {**row, **found, "kind": judged(row["description"] or (), row["touched"])[0]}
+    kind = MEASUREMENT if row["evals_only"] else judged(row["description"] or (), row["touched"])[0]
+    return {**row, **found, "kind": kind}
 
 
 def _dates_of_requests(rows: Iterable[Row]) -> dict[PullRequest, Row]:

@@ -453,6 +453,7 @@ def test_what_an_entry_says_has_no_order(lines: list[str], keys: list[str]) -> N
 @pytest.mark.parametrize(
     ("lines", "kind", "cause"),
     [
+        (("Bump the image to May 26", "Add conc 128/256 new sweep point"), "image", False),
         (["Update vLLM image from v0.18.0 to v0.20.2"], "image", False),
         (["Update vLLM image to v0.20.2", "Add conc 512"], "image", False),
         (["Bump image to x/y:v0.20.2", "TP=4 shows +3.2% to +16.3% throughput improvement"], "image", False),
@@ -527,3 +528,8 @@ def test_the_published_log_and_its_dates(real: Path) -> None:
     assert seen(first) == (None, "2025-12-17", "bulk")
     marlin = next(row for row in table if row["pr_link"] == f"{NEW}/327")
     assert marlin["added_at"] == datetime(2026, 1, 2, 22, 24, 6, tzinfo=UTC) and marlin["dated_by"] == "commit"
+
+
+def test_an_entry_that_only_evaluates_is_of_measurement_whatever_it_says() -> None:
+    (row,) = rows(of_run(1000, "Add multi-node accuracy runs", "Set --max-conc to the median", evals_only=True))
+    assert row["kind"] == "measurement"
