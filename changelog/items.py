@@ -152,12 +152,20 @@ def github_release(owner: str, item: Item, position: str) -> Iterator[UpstreamFa
             tag=line_of(tag_name, 200),
             published_at=_when(item.get("published_at"), "published_at"),
             evidence="release-note",
-            title=line_of(str(item.get("name") or tag_name), MAX_TITLE),
-            notes=notes_of(str(item.get("body") or "")),
+            title=line_of(_text(item, "name") or tag_name, MAX_TITLE),
+            notes=notes_of(_text(item, "body")),
             url=line_of(url, 500) if url.startswith("https://") else None,
         ),
         position,
     )
+
+
+def _text(item: Item, field: str) -> str:
+    """Return a text of an item, empty where there is none; raises InputError where something else stands there."""
+    value = item.get(field) or ""
+    if not isinstance(value, str):
+        raise InputError(f"{field}: is no text but {type(value).__name__}")
+    return value
 
 
 def _when(value: object, field: str) -> str | None:

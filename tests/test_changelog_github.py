@@ -317,3 +317,11 @@ def test_an_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     assert github.api() == "https://github.example/api/v3"
     monkeypatch.delenv("GITHUB_API_URL")
     assert github.api() == "https://api.github.com"
+
+
+@pytest.mark.parametrize("wrong", [{"name": ["x"]}, {"body": {"a": 1}}, {"body": 3}])
+def test_a_release_whose_text_is_none_is_a_fault_and_costs_no_other(service: GitHub, web: Web, wrong: dict[str, Any]) -> None:
+    service.repositories[REPOSITORY].releases = [release("0.12.0") | wrong, release("0.11.0")]
+    told = list(github.releases(web, "vllm"))
+    assert versions([one for one in told if isinstance(one, UpstreamFact)]) == ["0.11.0"]
+    assert ["is no text" in one.reason for one in told if isinstance(one, UpstreamFault)] == [True]

@@ -210,6 +210,11 @@ def test_wrong_usage_is_one_line(world: World, tmp_path: Path) -> None:
     assert empty.exit_code == 2 and "ingest results first" in empty.stderr
 
 
+def test_a_place_for_what_is_not_synced_is_refused(world: World) -> None:
+    told = world.upstream("--from", "sglang=/tmp")
+    assert told.exit_code == 2 and "sglang is not among what is synced" in told.stderr
+
+
 def test_killed_in_the_middle_it_goes_on(world: World) -> None:
     """kill -9 while the mirror is being made or read: the next sync has everything, once."""
     command = [sys.executable, "-c", "from pipelines.cli import main; main()", "--warehouse", world.warehouse, "sync", "upstream"]

@@ -92,6 +92,10 @@ def test_where_an_image_runs_may_stand_in_its_name(repo: str, engine: str) -> No
     assert parse(f"{repo}:v0.5.0").engine == engine
 
 
+def test_a_commit_of_noughts_is_none() -> None:
+    assert parse(f"vllm/vllm-openai:nightly-{'0' * 40}").commit is None
+
+
 def test_a_digest_is_the_identity_and_a_tag_is_marked_as_one() -> None:
     assert parse(f"vllm/vllm-openai:v0.20.1@{DIGEST}").build_id == f"digest:{DIGEST}"
     assert parse(f"vllm/vllm-openai@{DIGEST}").tag is None

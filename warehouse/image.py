@@ -37,7 +37,7 @@ _PARTS = {
     "version": r"(?P<version>\d+(?:\.\d+)+(?:-?(?:rc|a|b)\d+)?(?:\.post\d*)?(?:\.dev\d+)?)",
     "date": r"(?P<date>20\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))",
     "time": r"(?P<time>(?:[01]\d|2[0-3])[0-5]\d)",
-    "commit": r"(?P<commit>[0-9a-f]{40})",
+    "commit": r"(?P<commit>(?!0{40})[0-9a-f]{40})",
     "short": r"(?P<commit>(?!(?:20\d{6}(?:\d{4})?|[01]\d[0-3]\d20\d\d)(?![0-9a-f]))[0-9a-f]{7,12})",
     "wrapper_version": r"(?P<wrapper_version>v?\d+\.\d+\.\d+(?:[.-][0-9a-z]+)*?)",
     "custom": r"(?!20\d{6})[A-Za-z0-9.]+",

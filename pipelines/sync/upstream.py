@@ -33,6 +33,8 @@ def sync_upstream(request: Request) -> Iterator[Part]:
     """Yield what each part of each project brought, as it comes."""
     web = Web(request.cache, announce=request.announce)
     owners, kept = wanted(request)
+    if unused := sorted(set(request.locations) - {owner.name for owner in owners} - {log.name for log in kept}):
+        raise InputError(f"--from {unused[0]}=…: {unused[0]} is not among what is synced; add --project {unused[0]}")
     for owner in owners:
         commits = _repository(request, owner.name, f"{owner.title} commits", _location(request, owner.name, owner.repositories))
         yield commits
