@@ -69,12 +69,18 @@ def build(context: click.Context, images: tuple[str, ...], output: str) -> None:
     from changelog.software import told_all
     from pipelines import summaries
     from pipelines.projections import upstream
+    from pipelines.settings import references
+    from warehouse.errors import InputError
 
     log = open_log(context, must_exist=False)
     known = log.store.exists("events")
     if known:
         summaries.refresh_or_say(log)
-    summaries.out_builds(told_all(images, upstream(log.store) if known else None), output)
+    read, wrong = references(images)
+    if read:
+        summaries.out_builds(told_all(read, upstream(log.store) if known else None), output)
+    if wrong:  # after what could be answered
+        raise InputError("; ".join(wrong))
 
 
 @click.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from pipelines.ingest.sides import Declared
 from warehouse import vocabulary
 from warehouse.clock import parse_instant
 from warehouse.errors import InputError
+from warehouse.image import parse
 from warehouse.log import EventLog
 from warehouse.schemas import METRIC_COLUMNS
 from warehouse.store import Store
@@ -37,6 +39,19 @@ def _pair(setting: str) -> tuple[str, str]:
     if not separator:
         raise InputError(f"--set {setting[:60]!r}: write KEY=VALUE; `shiftlog formats --keys` lists the keys")
     return key.strip(), value
+
+
+def references(images: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return those of *images* that are references, and what is wrong with each of the others."""
+    read, wrong = [], []
+    for image in images:
+        try:
+            parse(image)
+        except InputError as error:
+            wrong.append(str(error))
+        else:
+            read.append(image)
+    return read, wrong
 
 
 def bisect_results(results: tuple[str, ...]) -> list[tuple[str, Level]]:

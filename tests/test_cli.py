@@ -322,6 +322,11 @@ def test_verify_finds_a_table_that_does_not_follow_from_the_log(warehouse: Path)
     assert "table points does not follow from the log; run `shiftlog rebuild`" in result.stdout
 
 
+def test_one_bad_reference_costs_no_other_its_answer(tmp_path: Path) -> None:
+    told = CliRunner().invoke(main, ["--warehouse", str(tmp_path / "none"), "build", "a b", "vllm/vllm-openai:v0.11.0"])
+    assert told.exit_code == 2 and "vllm 0.11.0; sure" in told.stdout and "image 'a b'" in told.stderr
+
+
 def test_build_tells_what_an_image_holds() -> None:
     result = CliRunner().invoke(
         main, ["build", "nvcr.io#nvidia/tensorrt-llm/release:1.2.0rc2", "rocm/sgl-dev:deepseek-v4-mi35x", "--format", "json"]
