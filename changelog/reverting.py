@@ -35,7 +35,8 @@ _OWN = re.compile(r"\s*\(#\d{1,9}\)\s*$")
 _REQUESTS = re.compile(r"\s*\((?:PRs?\s+)?#\d{1,9}(?:\s{0,3}(?:,|and|&|\+)?\s{0,3}#\d{1,9}){0,7}\)\s*$", re.I)
 _LAST = re.compile(r"\s#\d{1,9}\s*$")
 _NUMBER = re.compile(r"#(\d{1,9})\b|/pull/(\d{1,9})\b")
-_BARE = re.compile(r"\s*(?:PRs?[\s-]+)?(\d{3,9}(?:\s{0,3}(?:,|and|&)\s{0,3}\d{3,9}){0,7})\b(?!\.?\w)", re.I)
+_ONE = r"(?:#\d{1,9}|\d{3,9})"
+_BARE = re.compile(rf"\s*(?:PRs?[\s-]+)?({_ONE}(?:\s{{0,3}}(?:,|and|&)\s{{0,3}}{_ONE}){{0,7}})\b(?!\.?\w)", re.I)
 _QUOTES = {'"': '"', "“": "”", "`": "`", "'": "'", "‘": "’"}
 _CUT_NUMBER = re.compile(r"\s*\((?:#\d{0,9})?\s*$")
 _CUT = ("…", "...")
@@ -124,7 +125,7 @@ def _quoted(rest: str) -> tuple[str, str, bool]:
 
 def _bare(rest: str) -> tuple[int, ...]:
     """Return the numbers that *rest* begins with, with or without a # before them: `PRs 1234 and 1235`."""
-    match = _BARE.match(rest.replace("#", ""))
+    match = _BARE.match(rest)
     return tuple(int(number) for number in re.findall(r"\d+", match[1])) if match else ()
 
 
